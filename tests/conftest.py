@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hanging_tasks import print_tasks_beside_threads
+from hanging_tasks import print_tasks_and_threads
 from hypothesis import settings
 from started_processes import StartedProcesses
 from warm_python import WarmPython
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(StartedProcesses())
     _keep_out_of_the_home_directory(config)
     _expect_clients_that_leave()
-    print_tasks_beside_threads()
+    print_tasks_and_threads()
 
 
 def _expect_clients_that_leave() -> None:

@@ -54,7 +54,7 @@ class Waiting:
     answer: Future[Appended] = field(default_factory=Future[Appended])
 
 
-class LogDoor(Protocol):
+class LogWriter(Protocol):
     """The log as receivers need it: in this process, or in the one that owns the data directory."""
 
     def submit(self, batch: Batch) -> Future[Appended]:

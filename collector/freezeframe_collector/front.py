@@ -15,7 +15,7 @@ from pathlib import Path
 from aiohttp import web
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.batch import LogDoor
+from freezeframe_collector.batch import LogWriter
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
 from freezeframe_collector.own_spans import OwnSpans
@@ -82,7 +82,7 @@ def _directory(named: str) -> Path | None:
     return Path(named).expanduser().absolute() if named else None
 
 
-def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:
+def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:
     """Return the pipeline into `log`."""
     meter = Meter()
     return Pipeline(
@@ -131,7 +131,7 @@ def build_authenticator(config: CollectorConfig) -> Authenticator:
     )
 
 
-def build_own_spans(config: CollectorConfig, log: LogDoor) -> OwnSpans:
+def build_own_spans(config: CollectorConfig, log: LogWriter) -> OwnSpans:
     """Return the place for spans about the collector itself."""
     return OwnSpans(config.telemetry.spans, config.telemetry.sample, log)
 
@@ -174,7 +174,7 @@ class Front:
         try:
             self._grpc.start()
         except RuntimeError:
-            raise port_taken("grpc", config.grpc.host, config.grpc.port) from None
+            raise port_in_use("grpc", config.grpc.host, config.grpc.port) from None
         return self._grpc.port, http
 
     def renew(self, config: CollectorConfig, redact: RedactStage) -> None:
@@ -214,11 +214,11 @@ async def listen(
         await site.start()
     except OSError as error:
         await runner.cleanup()
-        raise port_taken(name, host, port, error) from None
+        raise port_in_use(name, host, port, error) from None
     return int(runner.addresses[0][1])
 
 
-def refuse_taken_ports(config: CollectorConfig) -> None:
+def refuse_ports_in_use(config: CollectorConfig) -> None:
     """Find a port that is taken before anything is opened.
 
     Raises:
@@ -248,10 +248,10 @@ def probe_port(name: str, host: str, port: int) -> tuple[socket.AddressFamily, t
             probe.bind(address)
             return family, probe.getsockname()
     except OSError as error:
-        raise port_taken(name, host, port, error) from None
+        raise port_in_use(name, host, port, error) from None
 
 
-def port_taken(name: str, host: str, port: int, error: OSError | None = None) -> ConfigError:
+def port_in_use(name: str, host: str, port: int, error: OSError | None = None) -> ConfigError:
     """Return the error for a port that another program listens on, or for an address that this machine does not have."""
     if error is not None and error.errno != errno.EADDRINUSE:
         return ConfigError(

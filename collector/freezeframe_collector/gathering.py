@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from itertools import chain
 from typing import Final
 
-from freezeframe_collector.batch import Appended, Batch, LogDoor
+from freezeframe_collector.batch import Appended, Batch, LogWriter
 
 _GROUP: Final = 1_000
 """The most requests that go together: some 16 MB."""
@@ -22,7 +22,7 @@ _Member = tuple[Batch, asyncio.Future[int]]
 class Gathering:
     """Takes batches in an event loop, always the same one, and gives each its answer when the log has its group."""
 
-    def __init__(self, log: LogDoor) -> None:
+    def __init__(self, log: LogWriter) -> None:
         self._log = log
         self._waiting: list[_Member] = []
         self._is_busy = False

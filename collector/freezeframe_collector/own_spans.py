@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Final
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.batch import Batch, LogDoor
+from freezeframe_collector.batch import Batch, LogWriter
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -38,7 +38,7 @@ _TIMEOUT_S: Final = 5.0
 class OwnSpans:
     """Takes what happened and sends it now and then, from its own thread."""
 
-    def __init__(self, target: str, sample: float, log: LogDoor) -> None:
+    def __init__(self, target: str, sample: float, log: LogWriter) -> None:
         """`target` is ``off``, ``self`` or the URL of an OTLP/HTTP endpoint; `sample` the share of requests that get a span."""
         self.dropped = 0
         self._target = target

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.batch import Batch, LogDoor
+from freezeframe_collector.batch import Batch, LogWriter
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.encoded import EncodedSpan, encode_spans
 from freezeframe_collector.gathering import Gathering
@@ -135,7 +135,7 @@ class Pipeline:
         self,
         *,
         stages: Sequence[Stage],
-        log: LogDoor,
+        log: LogWriter,
         budget: ByteBudget,
         limits: Limits,
         meter: Meter,

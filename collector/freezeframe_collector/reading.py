@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from freezeframe_collector.facade.app import build_reading_app, shelf_of
+from freezeframe_collector.facade.app import build_reading_app, store_paths
 from freezeframe_collector.facade.protocol import User
 from freezeframe_collector.store.tiers import cold_directory
 from freezeframe_schemas.errors import ConfigError
@@ -30,7 +30,7 @@ async def serve_reading(store: Path) -> int:
     if not (store / "clickhouse" / "metadata" / f"{DATABASE}.sql").is_file():
         raise ConfigError(f"{store}: no store here; nothing was ever recorded in it")
     password = secrets.token_urlsafe(24)
-    paths = shelf_of(store, DATABASE, cold=cold_directory(store, ""))
+    paths = store_paths(store, DATABASE, cold=cold_directory(store, ""))
     app = build_reading_app(paths, User(name="default", password=password))
     runner = web.AppRunner(app, handle_signals=False, access_log=None)
     await runner.setup()

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
-from freezeframe_collector.casts.book import CastBook
+from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import (
     Front,
@@ -30,7 +30,7 @@ from freezeframe_collector.front import (
     build_sealer,
     listen,
     load_keys,
-    refuse_taken_ports,
+    refuse_ports_in_use,
 )
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
@@ -83,7 +83,7 @@ class Service:
     def __init__(self, config: CollectorConfig) -> None:
         self._config = config
         self._lock = DirectoryLock(config.data_directory)
-        refuse_taken_ports(config)
+        refuse_ports_in_use(config)
         load_keys(config)  # first of all: once there is data, a missing key is lost
         self.ports = BoundPorts()
         self._facade: web.AppRunner | None = None
@@ -96,7 +96,7 @@ class Service:
             # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
             redact_later = None if several else beside.submit(build_redaction, config)
             self._store = _open(config, self._policies)
-        self._casts = CastBook(config.data_directory / "wal", config.cast) if config.cast.enabled else None
+        self._casts = RunCasts(config.data_directory / "wal", config.cast) if config.cast.enabled else None
         self._log = Log(
             config.data_directory / "wal", config.wal, retry_after_s=config.admission.retry_after_s, casts=self._casts
         )

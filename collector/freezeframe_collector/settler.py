@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_collector.casts.book import CastBook, DueRun
+from freezeframe_collector.casts.book import DueRun, RunCasts
 from freezeframe_collector.casts.found import RunKey
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.store import Store
@@ -60,7 +60,7 @@ class Settler:
 
     def __init__(
         self,
-        book: CastBook,
+        book: RunCasts,
         rewrite: Rewrite,
         open_store: Callable[[], Store],
         data: Path,

@@ -17,7 +17,7 @@ from typing import Final
 from aiohttp.http_exceptions import HttpProcessingError
 
 from freezeframe_collector.admission import BudgetState
-from freezeframe_collector.casts.book import CastBook
+from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.files import free_bytes
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
@@ -129,7 +129,7 @@ class Reporter:
         describe: Callable[[], dict[str, object]],
         own_spans: OwnSpans | None = None,
         parts: PartWatch | None = None,
-        casts: CastBook | None = None,
+        casts: RunCasts | None = None,
         settler: Settler | None = None,
     ) -> None:
         self._casts = casts

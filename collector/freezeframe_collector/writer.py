@@ -78,7 +78,7 @@ class _AllRefusedError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Hunt:
+class _BisectState:
     """One search for the spans that the store refuses."""
 
     patience: int
@@ -188,12 +188,12 @@ class Writer:
         """Insert the spans; return the ones that the store refuses, each with its answer."""
         for attempt in range(1, self._config.permanent_attempts):
             try:
-                return self._confirm(self._halve(spans, token, _Hunt(patience=_SUSPICIOUS_REFUSALS)))
+                return self._confirm(self._halve(spans, token, _BisectState(patience=_SUSPICIOUS_REFUSALS)))
             except _AllRefusedError as error:
                 _LOG.error("the store refuses one span of %s after another: %s", token, error)
                 self.state.last_error = str(error)
                 self._pause(attempt)
-        return self._confirm(self._halve(spans, token, _Hunt(patience=len(spans))))
+        return self._confirm(self._halve(spans, token, _BisectState(patience=len(spans))))
 
     def _insert_until_shown(self, spans: Sequence[SpanRecord], refused: Sequence[_Refusal], token: str) -> list[_Refusal]:
         """Insert again, under another token, as long as the store accepts the spans but does not show them."""
@@ -219,7 +219,7 @@ class Writer:
             self._pause(attempt)
         return False
 
-    def _halve(self, spans: Sequence[SpanRecord], token: str, hunt: _Hunt) -> list[_Refusal]:
+    def _halve(self, spans: Sequence[SpanRecord], token: str, hunt: _BisectState) -> list[_Refusal]:
         # The tokens of the halves depend on the segment alone: after a crash in the middle the same halves are tried again.
         try:
             self._retry(lambda: self._sink.insert(spans, token))
@@ -237,7 +237,7 @@ class Writer:
 
     def _confirm(self, refused: Sequence[_Refusal]) -> list[_Refusal]:
         """Try each refused span once more: the store may have been repaired while the others were tried."""
-        return [again for span, _, token in refused for again in self._halve([span], token, _Hunt(patience=1))]
+        return [again for span, _, token in refused for again in self._halve([span], token, _BisectState(patience=1))]
 
     def _put_aside(self, refused: Sequence[_Refusal], token: str) -> None:
         """Keep refused spans as a file (redacted, like all spans here) and their reasons as rows."""

@@ -62,13 +62,13 @@ class Redactor:
             self._texts, policy_label=policy.label, key=key, deadline=lambda: Deadline(span_cpu_s, cpu_clock)
         )
 
-    def knowing(self, surrogates: Mapping[str, str]) -> Self:
+    def with_known_surrogates(self, surrogates: Mapping[str, str]) -> Self:
         """Return a redactor that leaves these surrogates alone as well: to redact again what holds them.
 
         It remembers none of the texts that this one does, since it may make something else of them.
         """
         made = copy.copy(self)
-        made._texts = self._texts.knowing(surrogates)
+        made._texts = self._texts.with_known_surrogates(surrogates)
         made._spans = self._spans.over(made._texts)
         return made
 
@@ -84,12 +84,12 @@ class Redactor:
         """
         return self._texts.redact(value, key_path) if self.policy.redacts else Redacted(value=value)
 
-    def opinions(self, text: str) -> Iterator[tuple[str, NameJudgement]]:
+    def name_judgements(self, text: str) -> Iterator[tuple[str, NameJudgement]]:
         """Yield each name in the text that the rules accept and the learned evidence judges, with what decided.
 
         For the owner of the text: names, and words around them, are in clear.
         """
-        return self._texts.opinions(text)
+        return self._texts.name_judgements(text)
 
     def redact_span(self, span: SpanRecord, allowance: Allowance = UNBOUNDED) -> SpanRecord:
         """Return the span with every text in it redacted, stamped with policy, key id and surrogates.

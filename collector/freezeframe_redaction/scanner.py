@@ -82,7 +82,7 @@ class Scanner:
         self._rewritten = frozenset(form for text, class_ in known.items() for form in _forms_of(text, class_))
         """What a known surrogate is in any layout: programs write a number in other groups."""
 
-    def knowing(self, known: Mapping[str, str]) -> Self:
+    def with_known_surrogates(self, known: Mapping[str, str]) -> Self:
         """Return the same that knows these surrogates as well: itself, if it knows them all."""
         if known.keys() <= self.known.keys():
             return self

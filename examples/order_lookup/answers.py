@@ -77,7 +77,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
         document = _embedded(made, request_document)
     else:
         document = await _said(request.app[MODEL], wire, made, request_document, body)
-    form = wire.dialect.form_asked(Request(method="POST", url=str(request.url), body=body))
+    form = wire.dialect.requested_form(Request(method="POST", url=str(request.url), body=body))
     written = b"".join(
         chunk.data for chunk in wire.dialect.write(document, form=form, split=lambda text: tuple(_pieces(text))).chunks
     )

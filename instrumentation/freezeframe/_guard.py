@@ -85,7 +85,7 @@ def report(place: str, error: Exception) -> None:
     )
 
 
-def say_once(mark: str, message: str, *args: object) -> None:
+def log_once(mark: str, message: str, *args: object) -> None:
     """Log a warning the first time that `mark` is used in this process."""
     if mark not in _reported:
         _reported.add(mark)

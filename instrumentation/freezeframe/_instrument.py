@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._config import USUAL_ENDPOINT, Root, Settings, load_settings
-from freezeframe._guard import guard, say_once
+from freezeframe._guard import guard, log_once
 from freezeframe._version import __version__
 from freezeframe.context.program import is_worker
 from freezeframe.export.terminate import flush_before_exit, flush_before_termination
 from freezeframe.seams.recorder import switch
-from freezeframe.seams.unmarked import sights
+from freezeframe.seams.unmarked import accesses
 from freezeframe_schemas.data_directory import collector_url, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
@@ -111,10 +111,10 @@ class Handle:
             if _active is self:
                 _active = None
         switch.set_recorder(None)
-        sights.stop()
+        accesses.stop()
         if switch.serving() is None:
             seams.uninstall()
-            sights.uninstall()
+            accesses.uninstall()
             applications.uninstall()
             workers.uninstall()
         for take_back in self._unwatch:
@@ -126,7 +126,7 @@ class Handle:
         if self._closed:
             return
         self._closed = True
-        sights.stop()
+        accesses.stop()
         if self._recorder is not None:
             with guard("close of exchanges"):
                 self._recorder.finish_all()
@@ -194,7 +194,7 @@ def instrument(
             switch.instrumented()
             # in a replay we called it, not the program: its options decide nothing there
             if switch.serving() is None and any(value is not None for value in changes.values()):
-                say_once(
+                log_once(
                     "instrument.again", "freezeframe: instrument() was already called; the first call's options stay in effect"
                 )
             return _active
@@ -297,7 +297,7 @@ def start_recording(
     switch.set_recorder(recorder)
     root.begin(recorder)
     if switch.serving() is None:  # a replay has fences
-        sights.start()
+        accesses.start()
     if getattr(exporter, "waiting", 0):
         queue.wake()  # deliver what an earlier process left without waiting for a span
     handle = Handle(settings=settings, queue=queue, processor=processor, root=root, recorder=recorder)
@@ -355,7 +355,7 @@ def make_exporter(settings: Settings) -> Exporter:
         return make_default_spooling_exporter(settings)
     except (ConfigError, OSError) as error:
         message = "freezeframe: %s: spans are lost while the collector is down (spool=False turns this warning off)"
-        say_once("spool.off", message, str(error).replace("\n  do:", ";"))
+        log_once("spool.off", message, str(error).replace("\n  do:", ";"))
         return make_collector_exporter(settings)
 
 
@@ -371,7 +371,7 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
 
     compression = make_compression(settings.compression, settings.protocol)
     if compression.notice:
-        say_once("compression", "freezeframe: %s", compression.notice)
+        log_once("compression", "freezeframe: %s", compression.notice)
     tls = TlsFiles(authorities=settings.certificate, certificate=settings.client_certificate, key=settings.client_key)
     own = None if settings.endpoint else find_data_directory().resolve()
     endpoint = settings.endpoint or (own and collector_url(own, grpc=settings.protocol == "grpc")) or USUAL_ENDPOINT

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
     from freezeframe._instrument import Handle
-    from freezeframe.export.export_queue import BatchDeadline, Fate
+    from freezeframe.export.export_queue import BatchDeadline, BatchResult
 
 
 class MemoryExporter:
@@ -26,14 +26,14 @@ class MemoryExporter:
         self.records: list[SpanRecord] = []
         self._lock = threading.Lock()
 
-    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
         """Keep the batch."""
-        from freezeframe.export.export_queue import Fate
+        from freezeframe.export.export_queue import BatchResult
 
         del deadline
         with self._lock:
             self.records.extend(records)
-        return Fate(delivered=len(records))
+        return BatchResult(delivered=len(records))
 
     def idle(self) -> bool:
         """Do nothing: no batch waits here."""

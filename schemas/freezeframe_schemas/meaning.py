@@ -60,7 +60,7 @@ def request_meaning(attributes: Mapping[str, AttributeValue]) -> JsonObject:
     instructions: list[JsonValue] = [
         part if isinstance(part, dict) else {"type": "text", "content": part} for part in _system_parts(attributes)
     ]
-    messages = list(_said([{"role": "system", "parts": instructions}, *messages_of(attributes, genai.INPUT_MESSAGES)]))
+    messages = list(_contents_of([{"role": "system", "parts": instructions}, *messages_of(attributes, genai.INPUT_MESSAGES)]))
     sampling: JsonObject = {}
     for name, attribute in _SAMPLING.items():
         value = attributes.get(attribute)
@@ -87,9 +87,9 @@ def answer_parts(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
     return [part for message in messages[: 1 if several else None] for part in as_objects(message.get("parts"))]
 
 
-def said_by(parts: Iterable[JsonObject]) -> list[JsonObject]:
+def contents_of(parts: Iterable[JsonObject]) -> list[JsonObject]:
     """Return an answer as it appears in the next request's messages."""
-    return list(_said([{"role": "assistant", "parts": list(parts)}]))
+    return list(_contents_of([{"role": "assistant", "parts": list(parts)}]))
 
 
 def messages_of(attributes: Mapping[str, AttributeValue], name: str) -> list[JsonObject]:
@@ -223,7 +223,7 @@ def _is_copied_text(part: JsonObject, calls: set[str]) -> bool:
     return isinstance(found, str) and found in calls
 
 
-def _said(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
+def _contents_of(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Yield who said what: adjacent texts of one speaker as one, no ids, no empty texts, no reasoning.
 
     Results of parallel calls come in any order: they are put in the order of their calls, if their ids show it.

@@ -35,7 +35,7 @@ class ReportedCall:
     span: SpanRecord
     """The span; or the log record, if several calls share a span."""
     attributes: Mapping[str, AttributeValue]
-    taken_from: tuple[tuple[str, str], ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
     """What the span itself does not hold -> where it was found."""
 
 
@@ -69,7 +69,7 @@ def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[Reporte
     sources = _moved(span.attributes, attributes, "log records")
     whole = {**attributes, **_missing(span, attributes)}
     yield ReportedCall(
-        span=span, attributes=whole, taken_from=(*sources, *_moved(attributes, whole, "the provider's JSON in the span"))
+        span=span, attributes=whole, sources=(*sources, *_moved(attributes, whole, "the provider's JSON in the span"))
     )
 
 

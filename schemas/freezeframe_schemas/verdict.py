@@ -140,7 +140,7 @@ def why_incomparable(report: Report) -> str | None:
     first = report.first
     if first is None:
         return _why_open(report)
-    if _asked_nothing(report):
+    if _has_no_requests(report):
         return "the program requested none of the recorded steps"
     if first.kind in _SAY_NOTHING:
         return f"{_SAY_NOTHING[first.kind]}{_about(first)}"
@@ -329,7 +329,7 @@ def _enumerated(parts: tuple[str, ...]) -> str:
 # -- incomparable -----------------------------------------------------------------------------------------------------------
 
 
-def _asked_nothing(report: Report) -> bool:
+def _has_no_requests(report: Report) -> bool:
     """Return whether the program ended without any call and without an outcome: it did not start, or is another program.
 
     A function that returns early has an outcome, and that is a change of behaviour.

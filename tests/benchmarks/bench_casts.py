@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from airline import load_runs
 
-from freezeframe_collector.casts.book import CastBook
+from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
@@ -125,7 +125,7 @@ class Settling:
 def memory(seal: Seal, folder: Path) -> dict[str, float]:
     """Return the bytes of an open run in the book, and in a process that redacts."""
     tracemalloc.start()
-    book = CastBook(folder, CastConfig(runs=OPEN_RUNS))
+    book = RunCasts(folder, CastConfig(runs=OPEN_RUNS))
     sealed: list[Found] = []
     for number in range(OPEN_RUNS):
         run = ("", f"{number:032x}")

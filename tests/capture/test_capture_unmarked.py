@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 
 import freezeframe
-from freezeframe.context.sights import MAX_SIGHTS
-from freezeframe.seams.unmarked import sights
+from freezeframe.context.accesses import MAX_ACCESSES
+from freezeframe.seams.unmarked import accesses
 from freezeframe.testing import capture
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import build_run
@@ -59,7 +59,7 @@ def log(folder: Path) -> None:
 
 
 def many(folder: Path) -> None:
-    for number in range(MAX_SIGHTS + 5):
+    for number in range(MAX_ACCESSES + 5):
         (folder / str(number)).write_text("x")
 
 
@@ -123,7 +123,7 @@ def test_a_file_that_the_run_made_is_no_input(tmp_path: Path, monkeypatch: pytes
 
 def test_of_many_things_that_there_were_more_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gaps = heard("many", tmp_path, monkeypatch)
-    assert len(gaps) == MAX_SIGHTS + 1
+    assert len(gaps) == MAX_ACCESSES + 1
     assert gaps[-1].kind is GapKind.UNSEEN
 
 
@@ -141,7 +141,7 @@ def test_a_fault_of_ours_does_not_reach_the_program(tmp_path: Path, monkeypatch:
         raise ZeroDivisionError
 
     monkeypatch.delenv("FREEZEFRAME_RAISE", raising=False)
-    monkeypatch.setattr(sights, "_act", broken)
+    monkeypatch.setattr(accesses, "_act", broken)
     assert heard("read", tmp_path, monkeypatch) == []
 
 
@@ -153,7 +153,7 @@ def test_after_capture_nothing_is_heard(tmp_path: Path, monkeypatch: pytest.Monk
         looked.append(event)
 
     heard("read", tmp_path, monkeypatch)
-    monkeypatch.setattr(sights, "_note", look)
+    monkeypatch.setattr(accesses, "_note", look)
     (tmp_path / "data").read_text()
     agent("read", str(tmp_path))
     subprocess.run([sys.executable, "-c", ""], check=True)

@@ -24,7 +24,7 @@ from asgi_request import ask
 from carried_texts import carried_texts
 
 import freezeframe
-from freezeframe.context.sights import Sights
+from freezeframe.context.accesses import UnrecordedAccesses
 from freezeframe.seams.functions import left_behind
 from freezeframe.testing import capture
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
@@ -292,7 +292,7 @@ def test_a_run_whose_gaps_could_not_be_looked_for_is_not_hermetic(monkeypatch: p
         raise RuntimeError(entry)
 
     monkeypatch.delenv("FREEZEFRAME_RAISE")
-    monkeypatch.setattr(Sights, "gaps", fail)
+    monkeypatch.setattr(UnrecordedAccesses, "gaps", fail)
     with capture() as captured:
         is_stateless("one")
         run = build_run(captured.spans)

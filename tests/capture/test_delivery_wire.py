@@ -26,7 +26,7 @@ from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.compression import make_compression
 from freezeframe.export.delivery import CollectorExporter, Unreachable
-from freezeframe.export.export_queue import BatchDeadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, BatchResult
 from freezeframe_schemas import genai
 from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.span import Scope, SpanRecord
@@ -115,7 +115,7 @@ def fails(code: grpc.StatusCode, delay_s: float | None = None) -> Callable[[Any]
 @pytest.mark.parametrize("name", ["none", "gzip", "deflate", "zstd"])
 def test_a_compressed_batch_says_how_and_can_be_read(name: str, receiver: Receiver) -> None:
     exporter = exporter_to(receiver.url, compression=name)
-    assert exporter.export([span(1, "x" * 100_000)], BatchDeadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1, "x" * 100_000)], BatchDeadline(5)) == BatchResult(delivered=1)
     exporter.close()
     assert receiver.headers[0].get("content-encoding", "none") == name
     assert (int(receiver.headers[0]["content-length"]) < 1000) == (name != "none")
@@ -125,7 +125,7 @@ def test_zstd_that_is_not_installed_becomes_gzip_and_is_said(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "zstandard", None)
     assert install_command("zstd") in make_compression("zstd", "http/protobuf").notice
     exporter = exporter_to(receiver.url, compression="zstd")
-    assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1)], BatchDeadline(5)) == BatchResult(delivered=1)
     exporter.close()
     assert receiver.headers[0]["content-encoding"] == "gzip"
 
@@ -133,7 +133,7 @@ def test_zstd_that_is_not_installed_becomes_gzip_and_is_said(monkeypatch: pytest
 def test_zstd_over_grpc_becomes_gzip_and_is_said(collector: GrpcCollector) -> None:
     assert "not zstd" in make_compression("zstd", "grpc").notice
     exporter = exporter_to(collector.url, protocol="grpc", compression="zstd")
-    assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1)], BatchDeadline(5)) == BatchResult(delivered=1)
     exporter.close()
 
 
@@ -143,7 +143,7 @@ def test_zstd_over_grpc_becomes_gzip_and_is_said(collector: GrpcCollector) -> No
 def test_the_delay_that_the_collector_asks_for_is_kept(receiver: Receiver) -> None:
     receiver.statuses, receiver.retry_after = [429, 503], "17"
     exporter, deadline = exporter_to(receiver.url), Waits()
-    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert deadline.waited == [17.0, 17.0]
 
@@ -207,7 +207,7 @@ def test_a_collector_that_takes_nothing_from_us_is_named_at_once(status: int, re
 def test_a_batch_over_the_limit_is_halved_until_it_fits(receiver: Receiver) -> None:
     receiver.limit_bytes = 25_000
     exporter = exporter_to(receiver.url)
-    assert exporter.export([span(number, "x" * 10_000) for number in range(9)], BatchDeadline(5)) == Fate(delivered=9)
+    assert exporter.export([span(number, "x" * 10_000) for number in range(9)], BatchDeadline(5)) == BatchResult(delivered=9)
     exporter.close()
     assert receiver.names == [f"span {number}" for number in range(9)]
 
@@ -215,7 +215,7 @@ def test_a_batch_over_the_limit_is_halved_until_it_fits(receiver: Receiver) -> N
 def test_a_span_over_the_limit_goes_without_its_bodies_and_names_the_reason(receiver: Receiver) -> None:
     receiver.limit_bytes = 25_000
     exporter = exporter_to(receiver.url)
-    assert exporter.export([span(1, "x" * 50_000)], BatchDeadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1, "x" * 50_000)], BatchDeadline(5)) == BatchResult(delivered=1)
     exporter.close()
     attributes = {item.key: item.value.string_value for item in receiver.spans[0].attributes}
     assert attributes[genai.REQUEST_BODY] == ""
@@ -236,11 +236,11 @@ def test_a_forked_child_has_a_connection_of_its_own(
 ) -> None:
     exporter = exporter_to(collector.url if protocol == "grpc" else receiver.url, protocol=protocol)
     wire: Any = exporter._wire
-    assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1)], BatchDeadline(5)) == BatchResult(delivered=1)
     parents = wire._connection if protocol != "grpc" else wire._channel
     child = os.getpid() + 1
     monkeypatch.setattr(os, "getpid", lambda: child)
-    assert exporter.export([span(2)], BatchDeadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(2)], BatchDeadline(5)) == BatchResult(delivered=1)
     assert (wire._connection if protocol != "grpc" else wire._channel) is not parents
     exporter.close()
     parents.close()
@@ -332,7 +332,7 @@ def test_the_delay_of_a_retry_info_is_kept(collector: GrpcCollector) -> None:
     exhausted, unavailable = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
     collector.failures = [fails(exhausted, 2.5), fails(unavailable, 0.0), fails(unavailable)]
     exporter, deadline = exporter_to(collector.url, protocol="grpc"), Waits()
-    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert deadline.waited[:2] == [2.5, 0.0]
     assert len(deadline.waited) == 3
@@ -364,7 +364,7 @@ def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector
     exporter, deadline = exporter_to(collector.url, protocol="grpc", compression=compression), Waits()
     bodies = [1 << 20, 1 << 20, 3 << 20, 6 << 20, 10]
     batch = [span(number, "x" * size) for number, size in enumerate(bodies)]  # the limit is on what is decompressed
-    assert exporter.export(batch, deadline) == Fate(delivered=5)
+    assert exporter.export(batch, deadline) == BatchResult(delivered=5)
     exporter.close()
     kept = [len({item.key: item.value.string_value for item in one.attributes}[genai.REQUEST_BODY]) for one in collector.spans]
     assert kept == [1 << 20, 1 << 20, 3 << 20, 0, 10]

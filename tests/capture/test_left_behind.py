@@ -175,7 +175,7 @@ def lends(name: str) -> dict[str, int]:
 LENT = {"a": {"n": 1}}
 
 
-class Shelf:
+class StorePaths:
     def __init__(self) -> None:
         self.orders = [Order(id="AC-1")]
 
@@ -185,7 +185,7 @@ class Shelf:
 
 
 async def changes_what_it_got() -> None:
-    (await Shelf().first()).id = "AC-2"
+    (await StorePaths().first()).id = "AC-2"
 
 
 def converse() -> None:

@@ -77,7 +77,7 @@ class Counter(langchain_core.tools.BaseTool):
         return item
 
 
-class Shelf(BaseRetriever):
+class StorePaths(BaseRetriever):
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
         SEEN.append(query)
         return []
@@ -146,7 +146,7 @@ def agent(act: Callable[[], object]) -> None:
             lambda: Counter().invoke({"item": "shoe"}),
             ["counter changes its object (_asked)", "counter changes its object (total)"],
         ),
-        (lambda: Shelf().invoke("shoes"), ["Shelf changes the global SEEN"]),
+        (lambda: StorePaths().invoke("shoes"), ["StorePaths changes the global SEEN"]),
         (lambda: called_by_agents(put_in_context), ["put_in_context changes its context (cart)"]),
         (lambda: called_by_agents(look_in_context), []),
         (lambda: called_by_agents(hand_made()), ["hand_made changes the global SEEN"]),

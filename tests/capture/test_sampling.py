@@ -214,7 +214,7 @@ def test_what_waits_fills_the_bound_and_one_byte_more_drops_the_oldest_run(monke
     def note(place: str, *_: object) -> None:
         said.append(place)
 
-    monkeypatch.setattr(_sampling, "say_once", note)
+    monkeypatch.setattr(_sampling, "log_once", note)
     held = HeldRuns[str](10)
     assert [held.add(run, f"{run}", 5, failed=True, ends=False) for run in (1, 2)] == [[], []]
     assert said == []

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from recorded_traffic import load_conversations
-from recording_files import ALL, CALLS, DATA, ENTRY, FILES, OTHERS, SESSIONS, TALKS, archive, asked_of, run_of, written
+from recording_files import ALL, CALLS, DATA, ENTRY, FILES, OTHERS, SESSIONS, TALKS, archive, requests_of, run_of, written
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
@@ -189,7 +189,7 @@ def test_recorded_provider_traffic_comes_out_of_each_kind_with_its_bytes(kind: s
         assert exchange.response.completion in (Completion.COMPLETE, Completion.BROKEN)
 
 
-def talk_of(kind: str) -> list[dict[str, Any]]:
+def conversation_of(kind: str) -> list[dict[str, Any]]:
     """Return the messages as the provider got them."""
     held: Any = json.loads(TALKS[kind].read_bytes())
     if kind == "tau-bench":
@@ -207,10 +207,10 @@ def text_of(content: Any) -> str:
 def test_each_tool_call_of_a_trajectory_keeps_its_own_result_although_ids_repeat(kind: str) -> None:
     fixture = freeze(run_of(kind, TALKS[kind]))
     tools = [step.exchange for step in fixture.steps if step.exchange.kind is Kind.TOOL]
-    told = [message for message in talk_of(kind) if message["role"] == "tool"]
+    told = [message for message in conversation_of(kind) if message["role"] == "tool"]
     results = [result_value(json.loads(tool.response.body)["result"]) for tool in tools]
     assert results == [result_value(text_of(message["content"])) for message in told]
-    assert len(fixture.steps) == len(tools) + sum(message["role"] == "assistant" for message in talk_of(kind))
+    assert len(fixture.steps) == len(tools) + sum(message["role"] == "assistant" for message in conversation_of(kind))
     assert ("requested model", "absent") in {(loss.field, loss.source) for loss in fixture.ledger}
 
 
@@ -222,7 +222,7 @@ def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_ge
     from freezeframe_replay.process.served_run import ServedRun
     from freezeframe_replay.process.wire_server import serve_wire
 
-    talk: list[Any] = talk_of(kind)
+    talk: list[Any] = conversation_of(kind)
     with serve_wire([ServedRun(freeze(run_of(kind, TALKS[kind])))]) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
         for place, message in enumerate(talk):
@@ -264,7 +264,7 @@ def test_what_was_sent_to_the_provider_is_answered_from_the_recording_and_a_chan
     from freezeframe_replay.process.wire_server import serve_wire
     from freezeframe_schemas.verdict import Verdict, verdict
 
-    asked = asked_of(kind)
+    asked = requests_of(kind)
     fixture = freeze(whole_run(kind))
     served = ServedRun(fixture)
     with serve_wire([served]) as url:

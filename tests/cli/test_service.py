@@ -186,7 +186,7 @@ async def test_a_refusal_and_a_fault_are_pages_for_people_too(client: Client, mo
     def fail(*_: object) -> None:
         raise ArithmeticError("a secret of the store")
 
-    monkeypatch.setattr("freezeframe_replay.service.list_routes.asked_runs", fail)
+    monkeypatch.setattr("freezeframe_replay.service.list_routes.run_query", fail)
     fault = await client.get("/")
     assert (fault.status, fault.content_type) == (500, "text/html")
     assert "Content-Security-Policy" in fault.headers

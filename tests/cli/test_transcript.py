@@ -12,7 +12,7 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.report.asked_calls import TranscriptCall
-from freezeframe_replay.report.messages import SaidPart
+from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.transcript import Transcript, Turn, make_transcript
 from freezeframe_replay.web.run_pages import run_page
@@ -59,8 +59,8 @@ def turns(found: Transcript) -> list[Turn]:
     return [item for item in found.items if isinstance(item, Turn)]
 
 
-def texts(parts: Sequence[SaidPart | TranscriptCall]) -> list[str]:
-    return [part.text if isinstance(part, SaidPart) else part.name for part in parts]
+def texts(parts: Sequence[MessagePart | TranscriptCall]) -> list[str]:
+    return [part.text if isinstance(part, MessagePart) else part.name for part in parts]
 
 
 CALLS = asks("track", "c1", order="AC-1")

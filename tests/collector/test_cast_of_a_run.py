@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.casts.book import CastBook
+from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.casts.file import CastFile
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
@@ -81,7 +81,7 @@ class World:
 
     def start(self) -> None:
         """Start over what is in the folder."""
-        self.book = CastBook(self.folder, CastConfig(enabled=True))
+        self.book = RunCasts(self.folder, CastConfig(enabled=True))
         self.log = Log(self.folder, WalConfig(flush_interval_s=60), casts=self.book)
         self.pipelines = [self._receiver() for _ in range(self.workers)]
 
@@ -175,7 +175,7 @@ def test_a_finding_is_on_the_disk_before_the_ack_and_only_sealed(tmp_path: Path)
     world.carry()
     assert _clear_in(tmp_path) == []
     world.log.close()
-    again = CastBook(tmp_path, CastConfig(enabled=True))  # the segment has left the log
+    again = RunCasts(tmp_path, CastConfig(enabled=True))  # the segment has left the log
     (open_run,) = again.open_runs(lambda _: True)
     assert open_run == ("", TRACE)
 
@@ -186,7 +186,7 @@ def test_a_late_finding_makes_a_run_unsettled_across_a_crash(tmp_path: Path) -> 
     for text in (HOLDS[0], TELLS[0]):
         world.pipelines[0].export(encode_traces([span(len(text), text)]))
     assert world.book.state().unsettled_runs == 1
-    crashed = CastBook(tmp_path, CastConfig(enabled=True))
+    crashed = RunCasts(tmp_path, CastConfig(enabled=True))
     restarted = Log(tmp_path, WalConfig(), casts=crashed)  # the first one was not closed
     assert crashed.state().unsettled_runs == 1
     restarted.close()
@@ -196,7 +196,7 @@ def test_a_late_finding_makes_a_run_unsettled_across_a_crash(tmp_path: Path) -> 
 @pytest.mark.proof
 def test_a_cast_is_destroyed_when_its_grace_time_is_over_or_its_run_is_deleted(tmp_path: Path) -> None:
     now = [0.0]
-    book = CastBook(tmp_path, CastConfig(enabled=True, grace_s=100), clock=lambda: now[0])
+    book = RunCasts(tmp_path, CastConfig(enabled=True, grace_s=100), clock=lambda: now[0])
     known = KnownCasts(Seal(KEYS), 100)
     book.listen(known.learn)
     cast = Cast(members=(Member(class_="PERSON", spelling="Keller"),))
@@ -253,7 +253,7 @@ def test_what_a_later_span_of_a_request_reveals_is_replaced_in_the_history_that_
 
 @pytest.mark.proof
 def test_with_too_many_open_runs_the_settled_ones_are_forgotten_first_and_the_others_settled_at_once(tmp_path: Path) -> None:
-    book = CastBook(tmp_path, CastConfig(enabled=True, runs=20))
+    book = RunCasts(tmp_path, CastConfig(enabled=True, runs=20))
     for number in range(21):
         book.note([Found(tenant="", trace_id=f"{number:032x}", based_on=0, sealed=b"x", waits=number % 2 == 0)], 1)
     assert (book.state().dropped_early, book.state().open_runs, book.state().unsettled_runs) == (2, 19, 11)

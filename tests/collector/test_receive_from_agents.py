@@ -10,7 +10,7 @@ import pytest
 from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.delivery import CollectorExporter
-from freezeframe.export.export_queue import BatchDeadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, BatchResult
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
@@ -29,7 +29,7 @@ def test_a_batch_arrives_whole_over_every_protocol_and_compression(
     collector = start_collector()
     exporter = exporter_to(collector, protocol, compression)
     sent = [make_span(number, {"text": "grüße " * 1000, "raw": b"\xff\x00", "list": ("a", "b")}) for number in range(20)]
-    assert exporter.export(sent, BatchDeadline(10)) == Fate(delivered=20)
+    assert exporter.export(sent, BatchDeadline(10)) == BatchResult(delivered=20)
     exporter.close()
     collector.flush()
     stored = {span.span_id: span.attributes for span in collector.store.spans}
@@ -45,7 +45,7 @@ def test_a_span_of_twenty_megabytes_arrives_whole(
     collector = start_collector()
     exporter = exporter_to(collector, protocol)
     body = "x" * (20 << 20)
-    assert exporter.export([make_span(1, {genai.REQUEST_BODY: body})], BatchDeadline(20)) == Fate(delivered=1)
+    assert exporter.export([make_span(1, {genai.REQUEST_BODY: body})], BatchDeadline(20)) == BatchResult(delivered=1)
     exporter.close()
     collector.flush()
     assert collector.store.spans[0].attributes[genai.REQUEST_BODY] == body
@@ -60,7 +60,7 @@ def test_what_is_over_the_collectors_limit_is_sent_smaller_and_says_so(
     exporter = exporter_to(collector, protocol)
     body = "x" * (3 << 20)
     batch = [make_span(1), make_span(2, {genai.REQUEST_BODY: body}), make_span(3)]
-    assert exporter.export(batch, BatchDeadline(20)) == Fate(delivered=3)
+    assert exporter.export(batch, BatchDeadline(20)) == BatchResult(delivered=3)
     exporter.close()
     collector.flush()
     stored = {span.span_id: span for span in collector.store.spans}

@@ -63,7 +63,7 @@ def test_an_address_over_a_line_break_keeps_one_break(address: str, line_break: 
 @pytest.mark.parametrize(("before", "value", "at"), VALUES)
 def test_a_second_pass_leaves_a_surrogate_over_a_line_break(before: str, value: str, at: int, line_break: str) -> None:
     made = REDACTOR.redact(f"{before}{value[:at].rstrip(' ')}{line_break}{value[at:]} today")
-    again = REDACTOR.knowing(made.surrogates).redact(made.value)
+    again = REDACTOR.with_known_surrogates(made.surrogates).redact(made.value)
     assert again.value == made.value
 
 

@@ -132,7 +132,7 @@ def test_the_answer_does_not_depend_on_the_process() -> None:
     code = (
         "import sys; from freezeframe_redaction import *;"
         "print(list((one.score, name) for name, one in"
-        " Redactor(load_policy(), TenantKey(id='t/1', secret=b'k' * 32)).opinions(sys.argv[1])))"
+        " Redactor(load_policy(), TenantKey(id='t/1', secret=b'k' * 32)).name_judgements(sys.argv[1])))"
     )
     made = {
         subprocess.run(

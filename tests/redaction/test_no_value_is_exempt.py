@@ -92,7 +92,7 @@ def test_a_surrogate_in_another_layout_is_not_redacted_again() -> None:
     digits = "".join(filter(str.isdigit, surrogate))
     for spelled in (f"+{digits}", f"00{digits}", f"+{digits[:2]} ({digits[2:4]}) {digits[4:]}"):
         text = f"phone: {spelled}"
-        assert REDACTOR.knowing(made.surrogates).redact(text).value == text
+        assert REDACTOR.with_known_surrogates(made.surrogates).redact(text).value == text
 
 
 def test_no_code_that_is_a_number_becomes_itself() -> None:

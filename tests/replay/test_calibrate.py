@@ -19,7 +19,7 @@ from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
 
-def asked_with(exchange: Exchange, **fields: object) -> Exchange:
+def recorded_headers(exchange: Exchange, **fields: object) -> Exchange:
     """Return the model call with further fields in its request."""
     body = {**json.loads(exchange.request.body), **fields}
     return replace(exchange, request=replace(exchange.request, body=json.dumps(body).encode()))
@@ -30,8 +30,10 @@ def fixture_of(*steps: Exchange) -> Fixture:
 
 
 def recorded(nonce: str, *, answer: str = "1", second: str = "b") -> Fixture:
-    first = asked_with(model_call("a", answer), trace_tag=nonce)
-    return fixture_of(first, tool_call("look", 2, "x"), asked_with(model_call(second, "3"), trace_tag=nonce, top_p=len(second)))
+    first = recorded_headers(model_call("a", answer), trace_tag=nonce)
+    return fixture_of(
+        first, tool_call("look", 2, "x"), recorded_headers(model_call(second, "3"), trace_tag=nonce, top_p=len(second))
+    )
 
 
 def test_what_varies_in_a_run_that_goes_alike_is_learned_and_counted() -> None:
@@ -51,8 +53,8 @@ def test_what_is_known_to_vary_is_counted_to_the_end_wherever_an_answer_differs(
     """Answers of a model differ nearly always."""
 
     def steps(nonce: str, mark: str) -> list[Exchange]:
-        asked = [asked_with(model_call(str(number), "same"), trace_tag=f"{nonce}{number}") for number in range(1, 6)]
-        asked[different - 1] = asked_with(model_call(str(different), mark), trace_tag=f"{nonce}{different}")
+        asked = [recorded_headers(model_call(str(number), "same"), trace_tag=f"{nonce}{number}") for number in range(1, 6)]
+        asked[different - 1] = recorded_headers(model_call(str(different), mark), trace_tag=f"{nonce}{different}")
         return asked
 
     one, other = steps("a", "this"), steps("b", "that")

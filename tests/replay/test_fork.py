@@ -152,7 +152,7 @@ def test_another_text_is_written_in_the_form_of_the_recorded_answer(run: Fixture
     recording = replace(run, steps=(replace(run.steps[0], exchange=exchange), *run.steps[1:]))
     made = fork(recording, [Edit(target=Target.RESPONSE, step=1, value="Grüße")]).steps[0].exchange.response
     content_type = dict(made.headers)["content-type"]
-    assert read_body(made.body, content_type).form is read_body(made.body, dialect.form_asked(request).value).form
+    assert read_body(made.body, content_type).form is read_body(made.body, dialect.requested_form(request).value).form
     found = dialect.response_attributes(made.body, content_type=content_type, status=made.status or 0)
     assert "Grüße" in str(found[genai.OUTPUT_MESSAGES])
     assert (made.status, dialect.is_whole(made.body, content_type=content_type, streamed=True)) != (200, False)

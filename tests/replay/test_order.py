@@ -16,10 +16,10 @@ def test_a_step_is_out_of_order_behind_the_latest_one_of_its_lane(
 ) -> None:
     """What another lane asked for has no order, and decides none."""
     order = Order()
-    for place, (step, lane, asked_in) in enumerate(asked):
+    for place, (step, lane, requested_in_step) in enumerate(asked):
         before = [one for one, its_lane, where in asked[:place] if its_lane == lane == where]
         latest = max(before, default=0)
-        assert order.broken_by(step, lane, asked_in) == (latest if asked_in == lane and latest > step else 0)
+        assert order.broken_by(step, lane, requested_in_step) == (latest if requested_in_step == lane and latest > step else 0)
 
 
 def test_after_a_fork_nothing_is_out_of_order() -> None:

@@ -119,7 +119,7 @@ def test_a_changed_setting_is_a_divergence_at_its_step(
     assert (report.first.kind, report.first.step, report.first.differed) == (DivergenceKind.REQUEST_CHANGED, 1, (component,))
 
 
-class Shelf:
+class StorePaths:
     """An object with a marked method."""
 
     def __init__(self, top: int, *, folder: str = "/srv/a") -> None:
@@ -134,10 +134,10 @@ class Shelf:
 
 
 def test_a_changed_setting_of_an_object_with_a_marked_retriever_is_a_divergence() -> None:
-    fixture, _ = record(_agent(Shelf(3)))
-    same, _ = replay(_agent(Shelf(3, folder="/srv/b")), ReplaySession(fixture))
+    fixture, _ = record(_agent(StorePaths(3)))
+    same, _ = replay(_agent(StorePaths(3, folder="/srv/b")), ReplaySession(fixture))
     assert verdict(same) is Verdict.IDENTICAL
-    report, _ = replay(_agent(Shelf(2)), ReplaySession(fixture))
+    report, _ = replay(_agent(StorePaths(2)), ReplaySession(fixture))
     assert report.first is not None
     assert (report.first.step, report.first.differed) == (1, ("settings.top",))
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.meaning import answer_parts, request_meaning, said_by
+from freezeframe_schemas.meaning import answer_parts, contents_of, request_meaning
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -102,4 +102,4 @@ def test_nothing_that_a_span_holds_raises(messages: Any, system: Any, tools: Any
         genai.TOOL_DEFINITIONS: json.dumps(tools),
     }
     json.dumps(request_meaning(attributes))
-    said_by(answer_parts(attributes))
+    contents_of(answer_parts(attributes))

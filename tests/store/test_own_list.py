@@ -12,7 +12,7 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_collector.facade import own_statements
-from freezeframe_collector.facade.own_statements import asked_list
+from freezeframe_collector.facade.own_statements import run_list_requested
 from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.client import Reader, ReaderHost
 from freezeframe_collector.store import Store
@@ -45,7 +45,7 @@ def changed(**changes: object) -> QueryRequest:
 
 def test_a_value_becomes_a_quoted_text() -> None:
     """And never a part of the statement, whatever it says."""
-    sql = asked_list(replace(ASKED, parameters={**ASKED.parameters, "_tool": "') OR sleep(3) --"}), DATABASE)
+    sql = run_list_requested(replace(ASKED, parameters={**ASKED.parameters, "_tool": "') OR sleep(3) --"}), DATABASE)
     assert sql is not None
     assert "has(tools, '\\') OR sleep(3) --')" in sql or "has(tools, ''') OR sleep(3) --')" in sql
     assert ":String}" not in sql
@@ -73,8 +73,8 @@ def test_a_value_becomes_a_quoted_text() -> None:
     ],
 )
 def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
-    assert asked_list(ASKED, DATABASE) is not None
-    assert asked_list(request_, DATABASE) is None
+    assert run_list_requested(ASKED, DATABASE) is not None
+    assert run_list_requested(request_, DATABASE) is None
 
 
 def recorded() -> list[SpanRecord]:
@@ -148,7 +148,7 @@ def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url
     def asked_none(_: QueryRequest, __: str) -> None:
         return None
 
-    monkeypatch.setattr(own_statements, "asked_list", asked_none)
+    monkeypatch.setattr(own_statements, "run_list_requested", asked_none)
     assert [find_runs(runs, query) for query in queries] == by_itself
     assert len(taken) == len(queries)
     assert [page.total for page in by_itself][1:] == [4, 6, 3, first.facets["level"][0][1], 12, 12, 0]
@@ -204,7 +204,7 @@ def test_a_list_that_reads_too_much_is_answered_by_a_reader(store: Store, monkey
     request = replace(
         ASKED, sql=f"{list_statement(plain)} FORMAT Native".encode(), parameters={CHOICES: json.dumps(asdict(plain))}
     )
-    sql = asked_list(request, store.database)
+    sql = run_list_requested(request, store.database)
     assert sql is not None
 
     def otherwise() -> Generator[bytes]:

@@ -8,7 +8,7 @@ import pytest
 from handmade_runs import make_run, model_call
 
 from freezeframe_collector.facade import own_statements
-from freezeframe_collector.facade.own_statements import AskedRun, asked_run
+from freezeframe_collector.facade.own_statements import RequestedRun, run_requested
 from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.client import Reader, ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
@@ -26,9 +26,9 @@ ASKED = QueryRequest(sql=f"{STATEMENT}\n FORMAT Native".encode(), query_id="q", 
 
 
 def test_the_statement_of_a_replay_names_a_run() -> None:
-    assert asked_run(ASKED, DATABASE) == AskedRun(trace_id=ID, tenant=None)
+    assert run_requested(ASKED, DATABASE) == RequestedRun(trace_id=ID, tenant=None)
     given = replace(ASKED, sql=run_statement(tenant=True).encode(), default_format="Native")
-    assert asked_run(replace(given, parameters={"trace_id": ID, "tenant": "a'b"}), DATABASE) == AskedRun(
+    assert run_requested(replace(given, parameters={"trace_id": ID, "tenant": "a'b"}), DATABASE) == RequestedRun(
         trace_id=ID, tenant="a'b"
     )
 
@@ -57,7 +57,7 @@ def test_the_statement_of_a_replay_names_a_run() -> None:
     ],
 )
 def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
-    assert asked_run(request_, DATABASE) is None
+    assert run_requested(request_, DATABASE) is None
 
 
 @pytest.mark.long
@@ -71,7 +71,7 @@ def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: p
     def any_other(request: QueryRequest, database: str) -> None:
         """Return that the request does not ask for a run."""
 
-    monkeypatch.setattr(own_statements, "asked_run", any_other)
+    monkeypatch.setattr(own_statements, "run_requested", any_other)
     assert runs.load_spans(ID) == ours
     assert any(span.text(genai.RESPONSE_BODY) for span in ours)
     runs.close()

@@ -23,7 +23,7 @@ from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import Question
-from freezeframe_collector.readers.reader import Shelf
+from freezeframe_collector.readers.reader import StorePaths
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 
@@ -79,9 +79,9 @@ def test_a_reader_that_knows_its_statement_attaches_what_that_names_and_what_it_
     assert {file.stem for file in catalog.folder.iterdir()} < set(names)
 
 
-def host_shelf(store: Store) -> Shelf:
+def host_shelf(store: Store) -> StorePaths:
     assert isinstance(store.engine, EmbeddedEngine)
-    return Shelf(writer=store.engine.directory / "clickhouse", database=store.database)
+    return StorePaths(writer=store.engine.directory / "clickhouse", database=store.database)
 
 
 def test_a_statement_that_ignores_its_bound_is_killed(host: ReaderHost) -> None:
@@ -227,8 +227,8 @@ from freezeframe_collector.readers import client, sandbox
 from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.frames import Question
-from freezeframe_collector.readers.reader import Shelf
-host = ReaderHost(Shelf(writer=Path({str(store.engine.directory / "clickhouse")!r}), database="freezeframe"))
+from freezeframe_collector.readers.reader import StorePaths
+host = ReaderHost(StorePaths(writer=Path({str(store.engine.directory / "clickhouse")!r}), database="freezeframe"))
 items = host.take().ask(Question(sql={BOMB.encode()!r}))
 host.start()
 print(host._process.pid, flush=True)

@@ -71,7 +71,7 @@ class _Handler(QuietHandler):
         return self.provider.asked[key] - 1
 
     def _answer(self, body: dict[str, Any], turns: int, *, dies: bool) -> None:
-        text = _said()
+        text = _random_text()
         if self.path.endswith("/responses"):
             self._json(_response(text))
         elif self.path.endswith("/messages"):
@@ -106,7 +106,7 @@ class _Handler(QuietHandler):
         self.end_headers()
 
 
-def _said() -> str:
+def _random_text() -> str:
     words = [*random.choices(_WORDS, k=6), str(random.randrange(10**9))]
     if random.random() < 0.3:
         words.append(random.choice(_PEOPLE))

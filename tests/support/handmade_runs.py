@@ -108,10 +108,10 @@ def make_run(
 
 def told(spans: list[SpanRecord]) -> list[SpanRecord]:
     """Return the run as another instrumentation reports it: operations, arguments and results, and no exchange."""
-    return [replace(span, attributes=_told(span)) for span in spans]
+    return [replace(span, attributes=_attributes_of(span)) for span in spans]
 
 
-def _told(span: SpanRecord) -> dict[str, AttributeValue]:
+def _attributes_of(span: SpanRecord) -> dict[str, AttributeValue]:
     names = {
         Kind.TOOL: (genai.OP_EXECUTE_TOOL, genai.TOOL_CALL_ARGUMENTS, genai.TOOL_CALL_RESULT),
         Kind.RETRIEVAL: (genai.OP_RETRIEVAL, genai.RETRIEVAL_QUERY, genai.RETRIEVAL_DOCUMENTS),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest_timeout
 
 
-def print_tasks_beside_threads() -> None:
+def print_tasks_and_threads() -> None:
     """Print event loops, pending tasks and parked answers too when a test times out."""
     plain: Callable[..., None] = pytest_timeout.dump_stacks
 

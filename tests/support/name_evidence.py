@@ -122,7 +122,7 @@ def examples_of(possible: Sequence[Possible], read: dict[evidence.Span, Reading]
             if not is_labelled or (is_name is False and document.project == "labelled"):
                 # The labelled texts are documentation, whose authors have no label.
                 reading = read.get(word)
-                label = None if reading is None else _told(reading)
+                label = None if reading is None else _labelled(reading)
                 is_name = None if is_labelled and label else label
             if is_name is not None:
                 yield Example(possible=one, index=index, is_name=is_name, is_labelled=is_labelled)
@@ -141,7 +141,7 @@ def is_sure(reading: Reading) -> bool:
     return reading.is_person and reading.chance >= _SURE
 
 
-def _told(reading: Reading) -> bool | None:
+def _labelled(reading: Reading) -> bool | None:
     if is_sure(reading):
         return True
     return False if not reading.is_person and reading.chance < _SURELY_NOT else None

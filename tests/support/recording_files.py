@@ -66,13 +66,13 @@ def written(directory: Path, content: str | bytes, name: str = "file") -> Path:
 CHAT = "/v1/chat/completions"
 
 
-def asked_of(kind: str) -> list[Row]:
+def requests_of(kind: str) -> list[Row]:
     """Return what was sent to the provider, in its API's own form, not by way of our readers: path and body."""
     match kind:
         case "claude-code" | "codex" | "gemini-cli":
             return json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))[kind]
         case "inspect":
-            return list(_asked_by_inspect(json.loads(OTHERS[kind].read_bytes())["samples"][0]))
+            return list(_inspect_requests(json.loads(OTHERS[kind].read_bytes())["samples"][0]))
         case "mini-swe-agent":
             recorded = json.loads(OTHERS[kind].read_bytes())["messages"]
             plain = [{name: message[name] for name in message if name != "extra"} for message in recorded]
@@ -97,7 +97,7 @@ def _chat(messages: list[Row]) -> Row:
     return {"path": CHAT, "body": {"model": "any", "messages": messages}}
 
 
-def _asked_by_inspect(sample: Row) -> Iterable[Row]:
+def _inspect_requests(sample: Row) -> Iterable[Row]:
     """Yield the provider's own requests, which Inspect keeps, too."""
     for event in sample["events"]:
         if event["event"] == "model":

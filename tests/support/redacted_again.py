@@ -8,4 +8,4 @@ from freezeframe_schemas.span import AttributeValue
 
 def again(redactor: Redactor, made: Redacted) -> AttributeValue:
     """Return what becomes of a redacted value when it is redacted again."""
-    return redactor.knowing(made.surrogates).redact(made.value).value
+    return redactor.with_known_surrogates(made.surrogates).redact(made.value).value

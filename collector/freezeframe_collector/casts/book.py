@@ -31,7 +31,7 @@ class _Run:
     has_spans: bool = False
     marked: bool = False
     """Whether the store says that it is unsettled."""
-    heard_s: float = 0.0
+    seen_s: float = 0.0
     segment: int = 0
     """The last segment of the log that has spans of it."""
     changes: int = 0
@@ -59,7 +59,7 @@ class BookState:
     """Casts that were destroyed before their grace time was over, because there were too many."""
 
 
-class CastBook:
+class RunCasts:
     """The book. Safe to use from many threads."""
 
     def __init__(self, directory: Path, config: CastConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,7 +80,7 @@ class CastBook:
                 unsettled=saved.unsettled,
                 ended=saved.ended,
                 has_spans=True,
-                heard_s=clock(),
+                seen_s=clock(),
                 is_saved=True,
             )
 
@@ -111,7 +111,7 @@ class CastBook:
             late = item.waits or item.based_on + 1 < known
         run.unsettled |= late
         run.ended |= item.ended
-        run.has_spans, run.heard_s, run.segment, run.is_saved = True, now, max(run.segment, segment), False
+        run.has_spans, run.seen_s, run.segment, run.is_saved = True, now, max(run.segment, segment), False
         run.changes += 1
 
     def _drop_oldest(self) -> None:
@@ -179,7 +179,7 @@ class CastBook:
             found: list[DueRun] = []
             for key, run in self._runs.items():
                 wait_s = self._config.settle_after_s if run.ended else self._config.pause_s
-                is_quiet = in_haste or (ended and run.ended) or now - run.heard_s >= wait_s
+                is_quiet = in_haste or (ended and run.ended) or now - run.seen_s >= wait_s
                 if run.unsettled and is_quiet and is_stored(run.segment):
                     found.append(DueRun(run=key, sealed=tuple(run.sealed), changes=run.changes))
                     if len(found) == most:
@@ -226,7 +226,7 @@ class CastBook:
         """
         with self._lock:
             before = self._clock() - self._config.grace_s
-            gone = [key for key, run in self._runs.items() if not run.unsettled and run.heard_s < before]
+            gone = [key for key, run in self._runs.items() if not run.unsettled and run.seen_s < before]
             dropped = [key for key in self._to_delete if key not in self._runs]
         self.forget([*gone, *dropped])
         with self._lock:

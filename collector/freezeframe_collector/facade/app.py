@@ -34,7 +34,7 @@ from freezeframe_collector.facade.query_log import LoggedStatement, QueryLog, id
 from freezeframe_collector.readers.client import ReaderHost, standing_walls
 from freezeframe_collector.readers.errors import ClickHouseError, denied
 from freezeframe_collector.readers.frames import Head
-from freezeframe_collector.readers.reader import Shelf
+from freezeframe_collector.readers.reader import StorePaths
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_schemas.errors import ConfigError
@@ -86,7 +86,7 @@ def build_app(
     known = {user.name: user for user in users} or {"default": User(name="default")}
     if admin_token is not None:
         known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
-    paths = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
+    paths = store_paths(store.engine.directory, store.database, cold=store.engine.cold)
     facade = _Facade(paths, users=known, writer=store.engine, queries=QueryLog(store))
     app = _app(facade)
     if admin_token is not None:
@@ -94,14 +94,14 @@ def build_app(
     return app
 
 
-def build_reading_app(shelf: Shelf, user: User) -> web.Application:
+def build_reading_app(paths: StorePaths, user: User) -> web.Application:
     """Return the application over a store that no collector has open: it reads, and takes no inserts."""
-    return _app(_Facade(shelf, users={user.name: user}))
+    return _app(_Facade(paths, users={user.name: user}))
 
 
-def shelf_of(directory: Path, database: str, *, cold: Path | None) -> Shelf:
+def store_paths(directory: Path, database: str, *, cold: Path | None) -> StorePaths:
     """Return what readers read of the embedded store in `directory`, behind the walls that this machine can put up."""
-    return Shelf(writer=directory / "clickhouse", database=database, cold=cold, walls=standing_walls())
+    return StorePaths(writer=directory / "clickhouse", database=database, cold=cold, walls=standing_walls())
 
 
 def _app(facade: _Facade) -> web.Application:
@@ -119,7 +119,7 @@ def _app(facade: _Facade) -> web.Application:
 class _Facade:
     def __init__(
         self,
-        shelf: Shelf,
+        paths: StorePaths,
         *,
         users: Mapping[str, User],
         writer: EmbeddedEngine | None = None,
@@ -127,8 +127,8 @@ class _Facade:
     ) -> None:
         self._writer = writer
         self._queries = queries
-        self._database = shelf.database
-        self._host = ReaderHost(shelf)
+        self._database = paths.database
+        self._host = ReaderHost(paths)
         self._executor = Executor(self._host)
         self._admission, self._short = Admission(_WORKERS), Admission(SHORT_PLACES)
         self._results = ranges.Results()
@@ -178,7 +178,7 @@ class _Facade:
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
             lane = self._short if self._is_short(request) else self._admission
             async with lane.place(user.name, http.remote or ""):
-                if ranges.is_asked_in_parts(http, request):
+                if ranges.wants_ranges(http, request):
                     key = ranges.key_of(user.name, request)
                     result = await self._results.get(key, lambda: self._whole(http, request))
                     account.outcome = "ok"
@@ -235,14 +235,14 @@ class _Facade:
             await pieces.aclose()
 
     def _is_short(self, request: QueryRequest) -> bool:
-        asks = own_statements.asked_run, own_statements.asked_list
+        asks = own_statements.run_requested, own_statements.run_list_requested
         return is_short(request.sql) or (self._writer is not None and any(asked(request, self._database) for asked in asks))
 
     def _answer(self, request: QueryRequest) -> Generator[Head | bytes]:
         if self._writer is not None:
-            if run := own_statements.asked_run(request, self._database):
+            if run := own_statements.run_requested(request, self._database):
                 return own_statements.answer(self._writer, self._database, run, self._beside)
-            if listed := own_statements.asked_list(request, self._database):
+            if listed := own_statements.run_list_requested(request, self._database):
                 return own_statements.answer_list(self._writer, self._database, listed, lambda: self._executor.run(request))
         return self._executor.run(request)
 

@@ -42,7 +42,7 @@ _TOO_MANY_ROWS: Final = 158
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedRun:
+class RequestedRun:
     """A run that a request asks for."""
 
     trace_id: str
@@ -50,17 +50,17 @@ class AskedRun:
     """None: of whichever tenant it is."""
 
 
-def asked_run(request: QueryRequest, database: str) -> AskedRun | None:
+def run_requested(request: QueryRequest, database: str) -> RequestedRun | None:
     """Return the run that the request asks for; None if it is any other request."""
     parameters = dict(request.parameters)
-    run = AskedRun(trace_id=parameters.pop("trace_id", ""), tenant=parameters.pop("tenant", None))
+    run = RequestedRun(trace_id=parameters.pop("trace_id", ""), tenant=parameters.pop("tenant", None))
     is_it = (
         not parameters and _TRACE_ID.fullmatch(run.trace_id) and _says(request, database, _known(tenant=run.tenant is not None))
     )
     return run if is_it else None
 
 
-def asked_list(request: QueryRequest, database: str) -> str | None:
+def run_list_requested(request: QueryRequest, database: str) -> str | None:
     """Return the statement by which the request lists runs, in our words and with its values; None if it is any other request.
 
     One that looks into payloads is not answered here: that may take long.
@@ -105,7 +105,7 @@ def _known(*, tenant: bool) -> list[str]:
     return run_statement(tenant=tenant).split()
 
 
-def answer(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Generator[Head | bytes]:
+def answer(engine: Engine, database: str, run: RequestedRun, beside: Executor) -> Generator[Head | bytes]:
     """Yield a `Head`, then pieces of the answer: blocks of spans, and blocks of pieces with their one column.
 
     `beside` runs the half of the statement that is about pieces.
@@ -126,7 +126,7 @@ def answer(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Ge
 def answer_list(
     engine: Engine, database: str, sql: str, otherwise: Callable[[], Generator[Head | bytes]]
 ) -> Generator[Head | bytes]:
-    """Yield a `Head`, then pieces of the answer to a statement of `asked_list`; what `otherwise` yields if it reads too much.
+    """Yield a `Head`, then pieces of the answer to `run_list_requested`; what `otherwise` yields if it reads too much.
 
     Raises:
         ClickHouseError: the statement failed.
@@ -145,7 +145,7 @@ def answer_list(
     yield from gathered
 
 
-def _blocks(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Generator[bytes]:
+def _blocks(engine: Engine, database: str, run: RequestedRun, beside: Executor) -> Generator[bytes]:
     """Yield the blocks of both halves. The run's place is looked up once: that costs the engine a third of either half."""
     of_run = f"trace_id = {quote_text(run.trace_id)}"
     if run.tenant is not None:

@@ -78,7 +78,7 @@ class Results:
                 size -= bytes_
 
 
-def is_asked_in_parts(http: web.Request, request: QueryRequest) -> bool:
+def wants_ranges(http: web.Request, request: QueryRequest) -> bool:
     """Return whether a request is for a part of a result, or for its size; never if a session or blocks decide the bytes."""
     asks = http.method == "HEAD" or (http.method == "GET" and _slice(http) is not None)
     return asks and request.session_id is None and not request.blocks

@@ -26,7 +26,7 @@ from freezeframe_collector.readers.frames import (
     read_frame,
 )
 from freezeframe_collector.readers.host import KILL, MESSAGE, TAKE
-from freezeframe_collector.readers.reader import Shelf, Walls
+from freezeframe_collector.readers.reader import StorePaths, Walls
 from freezeframe_collector.readers.sandbox import NOT_PROTECTED, why_no_sandbox
 from freezeframe_schemas.errors import PermanentStoreError, WireError
 
@@ -48,8 +48,8 @@ def standing_walls() -> Walls:
 class ReaderHost:
     """A host process and the readers it makes. It is started with the first question, and again if it ever dies."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, paths: StorePaths) -> None:
+        self._paths = paths
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -100,8 +100,8 @@ class ReaderHost:
             raise PermanentStoreError("the store is closed")
         if self._control is not None:
             return self._control
-        cold = self._shelf.cold
-        paths = replace(self._shelf, writer=self._shelf.writer.resolve(), cold=None if cold is None else cold.resolve())
+        cold = self._paths.cold
+        paths = replace(self._paths, writer=self._paths.writer.resolve(), cold=None if cold is None else cold.resolve())
         about = json.dumps(asdict(paths), default=str)
         ours, theirs = socket.socketpair()
         with theirs:

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from freezeframe_collector.readers.catalog import state_of
 from freezeframe_collector.readers.native import load_engine
-from freezeframe_collector.readers.reader import Shelf, serve_one
+from freezeframe_collector.readers.reader import StorePaths, serve_one
 from freezeframe_schemas.records import from_json
 
 MESSAGE: Final = struct.Struct("!cQ")
@@ -51,9 +51,9 @@ class _Reader:
 class Host:
     """Forks readers and reaps them."""
 
-    def __init__(self, engine: Any, shelf: Shelf, control: socket.socket, folder: Path) -> None:
+    def __init__(self, engine: Any, paths: StorePaths, control: socket.socket, folder: Path) -> None:
         self._engine = engine
-        self._shelf = shelf
+        self._paths = paths
         self._control = control
         self._folder = folder
         self._given: dict[int, _Reader] = {}
@@ -89,7 +89,7 @@ class Host:
                     os.waitpid(reader.pid, 0)  # until then it may write to its folder
 
     def _give(self, number: int) -> None:
-        now = state_of(self._shelf.writer, self._shelf.cold)
+        now = state_of(self._paths.writer, self._paths.cold)
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.opened_at != now:
             _kill(ahead.pid)
@@ -122,7 +122,7 @@ class Host:
                 sys.stderr.close()
                 for reader in self._given.values():
                     reader.channel.close()
-                serve_one(self._engine, self._shelf, own, theirs.fileno(), ahead=ahead)
+                serve_one(self._engine, self._paths, own, theirs.fileno(), ahead=ahead)
                 code = 0
             finally:
                 os._exit(code)
@@ -182,7 +182,7 @@ def _lock(folder: Path) -> None:
 
 def main() -> None:
     """Run a host: ``python -m freezeframe_collector.readers.host SHELF``, the control socket on standard input."""
-    paths = from_json(Shelf, json.loads(sys.argv[1]), "shelf")
+    paths = from_json(StorePaths, json.loads(sys.argv[1]), "paths")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the collector, and that ends the host
     signal.signal(signal.SIGTERM, _end)
     engine = load_engine()

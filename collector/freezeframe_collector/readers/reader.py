@@ -53,7 +53,7 @@ class Walls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class StorePaths:
     """What a reader reads."""
 
     writer: Path
@@ -64,7 +64,7 @@ class Shelf:
     walls: Walls = Walls()
 
 
-def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int, *, ahead: bool) -> None:
+def serve_one(engine: Any, paths: StorePaths, own: Path, channel: int, *, ahead: bool) -> None:
     """Open the store, wait for a question on the channel (a socket's descriptor), answer it.
 
     One that is made `ahead` of its question opens all of the store; else the question comes first.
@@ -85,12 +85,12 @@ def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int, *, ahead: bool
         return data
 
     try:
-        catalog = _shut_in(shelf, own)
+        catalog = _shut_in(paths, own)
         question = None if ahead else read_question(read)
         catalog.put(None if question is None else _tables(catalog, question))
-        handle = engine.connect(f"{catalog.target}&max_server_memory_usage={shelf.memory_bytes}")
+        handle = engine.connect(f"{catalog.target}&max_server_memory_usage={paths.memory_bytes}")
         question = question or read_question(read)
-        for frame in _answer(handle, shelf, question):
+        for frame in _answer(handle, paths, question):
             send(frame)
         send(pack(FrameKind.END))
     except EOFError:
@@ -100,14 +100,14 @@ def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int, *, ahead: bool
         send(pack_json(FrameKind.FAILURE, {"code": known.code, "text": known.text}))
 
 
-def _shut_in(shelf: Shelf, own: Path) -> Catalog:
+def _shut_in(paths: StorePaths, own: Path) -> Catalog:
     """Put up the walls, before anything of a stranger is read; return what to open."""
-    catalog = make_catalog(shelf.writer, own, database=shelf.database, cold=shelf.cold, grants=shelf.walls.grants)
+    catalog = make_catalog(paths.writer, own, database=paths.database, cold=paths.cold, grants=paths.walls.grants)
     os.environ.clear()
     os.environ["TMPDIR"] = str(own)
     os.nice(_NICE)
-    if shelf.walls.sandbox:
-        read = [shelf.writer / "store", *([] if shelf.cold is None else [shelf.cold])]
+    if paths.walls.sandbox:
+        read = [paths.writer / "store", *([] if paths.cold is None else [paths.cold])]
         sandbox.enter(read=read, write=[own], file_bytes=_FILE_BYTES)
     else:
         sandbox.forgo_privileges(_FILE_BYTES)
@@ -130,10 +130,10 @@ def _tables(catalog: Catalog, question: Question) -> list[str] | None:
     return catalog.named_in(*texts) or None
 
 
-def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
-    guard = Guard(handle, shelf.database)
+def _answer(handle: Any, paths: StorePaths, question: Question) -> Generator[bytes]:
+    guard = Guard(handle, paths.database)
     handle.query("SET " + ", ".join(f"{name} = {value}" for name, value in _BOUNDS.items()))
-    _use(handle, shelf.database, None)
+    _use(handle, paths.database, None)
     handle.query("SET readonly = 2")
     for control in question.controls:
         handle.query(guard.check(control.encode(), {}).sql)
@@ -142,10 +142,10 @@ def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
         if name != "readonly":
             handle.query(f"SET {quote_identifier(name)} = {quote_text(value)}")
     if question.database is not None:
-        _use(handle, shelf.database, question.database)
+        _use(handle, paths.database, question.database)
     # before the check: while the engine explains a statement it may compute what is constant in it
     yield pack_json(FrameKind.BOUND, {"seconds": _seconds(handle, question.sql)})
-    if shelf.walls.guard:
+    if paths.walls.guard:
         checked = guard.check(question.sql, question.parameters)
     else:
         checked = Checked(sql=question.sql.decode(), format=None, select=False, control=False)

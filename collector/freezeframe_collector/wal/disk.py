@@ -24,7 +24,7 @@ class LogDisk:
         self._fault = ""
         self._refused_bytes = 0
 
-    def note_taken(self) -> None:
+    def note_written(self) -> None:
         """Note that a write succeeded."""
         self._fault = ""
 

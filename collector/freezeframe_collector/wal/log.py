@@ -25,7 +25,7 @@ from typing import Final
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
-from freezeframe_collector.casts.book import CastBook
+from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.wal.disk import LogDisk
@@ -43,7 +43,7 @@ class Log:
     """The log of one data directory. `append` and `seal` may be called from any thread; `next_sealed` from the writer's."""
 
     def __init__(
-        self, directory: Path, config: WalConfig | None = None, *, retry_after_s: float = 1.0, casts: CastBook | None = None
+        self, directory: Path, config: WalConfig | None = None, *, retry_after_s: float = 1.0, casts: RunCasts | None = None
     ) -> None:
         self.directory = directory
         self._casts = casts
@@ -247,7 +247,7 @@ class Log:
             try:
                 if batches:
                     self._write(batches)
-                    self.disk.note_taken()
+                    self.disk.note_written()
                 if seal or self._is_due():
                     self._seal_open()
             except OSError as error:

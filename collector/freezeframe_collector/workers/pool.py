@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from freezeframe_collector.admission import BudgetState, BusyError
 from freezeframe_collector.batch import Appended
-from freezeframe_collector.casts.book import CastBook
-from freezeframe_collector.front import port_taken, probe_port
+from freezeframe_collector.casts.book import RunCasts
+from freezeframe_collector.front import port_in_use, probe_port
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.settings.config import CollectorConfig, Scalar, config_values
 from freezeframe_collector.wal.log import Log
@@ -45,7 +45,7 @@ class WorkerPool:
     """The receivers of a collector with several processes, from `start` to `stop`."""
 
     def __init__(
-        self, config: CollectorConfig, log: Log, meter: Meter, pages: Mapping[str, Page], casts: CastBook | None = None
+        self, config: CollectorConfig, log: Log, meter: Meter, pages: Mapping[str, Page], casts: RunCasts | None = None
     ) -> None:
         """Each worker receives what `casts` receive."""
         self._log = log
@@ -130,7 +130,7 @@ class WorkerPool:
         try:
             held.bind(address)
         except OSError as error:
-            raise port_taken(name, host, port, error) from None
+            raise port_in_use(name, host, port, error) from None
         return int(address[1])
 
     # -- for the workers' threads -----------------------------------------------------------------------------------

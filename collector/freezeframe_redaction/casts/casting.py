@@ -157,7 +157,7 @@ class Casting:
         if cast is not self.cast:
             self.cast, self._index, self._grown = cast, None, self._index or self._grown
 
-    def may_stand_in(self, text: str) -> bool:
+    def may_contain_form(self, text: str) -> bool:
         """Return whether a form of what is new since the span was redacted may be in the raw text."""
         needles = None if self._since is None else self.needles(self._since)
         return needles is None or needles.occur_in(text)

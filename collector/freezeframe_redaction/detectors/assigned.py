@@ -145,7 +145,7 @@ def _password(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...
     return _judge("password", match[1], match.start(1))
 
 
-def _beside(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+def _next_to(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """What is right after ``password``, without a sign between, if it is no word: digits among letters of both cases, or a sign."""
     value = match[1]
     cased = any(map(str.islower, value)) and any(map(str.isupper, value))
@@ -205,5 +205,5 @@ def _has_shape_of_password(word: str, *, near: bool) -> bool:
 
 DETECTORS = (
     *made_of(_RULES, _find, _spoken, _phrase, _cookie_flag, _shaped, _password, _named),
-    *made_of(_LOGINS, _password, _beside, _flag, _backup),
+    *made_of(_LOGINS, _password, _next_to, _flag, _backup),
 )

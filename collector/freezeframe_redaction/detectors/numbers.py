@@ -102,7 +102,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         raw, end = raw[:-2], end - 2  # a spreadsheet's number
     near = runs.context_of(text, low, start)
     if following in " ,(" and not near[1] & ~context.HINT_ORDER:
-        near = runs.said_behind(text, end, high) or near
+        near = runs.announced_after(text, end, high) or near
     if _is_nothing(text, end, raw, near[1]) if raw.isdigit() else _FORMS.decimal.match(raw):
         return examined
     whole = runs.run_at(text, low, high, start, end, near=near)

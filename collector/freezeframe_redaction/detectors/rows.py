@@ -54,7 +54,7 @@ def made_of(rules: Rules, *checks: Callable[..., Any]) -> tuple[Detector, ...]:
         # Rows that differ in their triggers only share a check, so that a value is looked at once.
         same = repr(replace(rule, name="", row="", triggers=(), shows=()))
         if same not in made:
-            made[same] = _beside_words(rule, named[rule.find] if rule.find else _by_grammar(rule, named))
+            made[same] = _near_words(rule, named[rule.find] if rule.find else _by_grammar(rule, named))
         out.append(
             Detector(
                 name=rule.name,
@@ -116,7 +116,7 @@ def _by_grammar(rule: Rule, named: Mapping[str, Callable[..., Any]]) -> Find:
     return find if rule.after is not None else find_around
 
 
-def _beside_words(rule: Rule, check: Find) -> Find:
+def _near_words(rule: Rule, check: Find) -> Find:
     """Return the check that also looks at the words before the value, or before the trigger's end, if the row names any."""
     before, unless, behind, within = rule.before, rule.unless, rule.behind, rule.within
 

@@ -68,7 +68,7 @@ def context_of(text: str, low: int, start: int) -> tuple[str, int]:
     return before, context.hints(before)
 
 
-def said_behind(text: str, end: int, high: int) -> tuple[str, int] | None:
+def announced_after(text: str, end: int, high: int) -> tuple[str, int] | None:
     """Return the same for words after a number: ``4417882031 is my account number``, ``4417882031 (PESEL)``."""
     match = _SAID_BEHIND.match(text, end, min(high, end + REACH_BEHIND))
     if match is None:

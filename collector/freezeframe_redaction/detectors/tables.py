@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
+from freezeframe_redaction.detectors.people.names import is_known, is_plain_given_name
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
@@ -156,7 +156,7 @@ def _judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | 
 
 
 def _is_name(value: str, column: TableColumn) -> bool:
-    if column.look.pattern == _FULL_NAME and is_plainly_given(value):
+    if column.look.pattern == _FULL_NAME and is_plain_given_name(value):
         return True  # "Assignee", and below it first names
     return len(value) > 1 and column.look.fullmatch(value) is not None and (not value[0].islower() or is_known(value))
 

@@ -147,9 +147,9 @@ def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], co
     if lines is None and not sizes:
         return Plan((), lambda made: RedactedBody(body if made == text else _like(body, made, codec)), text)
     if lines is None:
-        placed = [(0, walk.plant(text, keys, deadline=deadline))]
+        placed = [(0, walk.parse_tree(text, keys, deadline=deadline))]
     else:
-        placed = [(start, walk.plant(text[start:end], keys, stream=True, deadline=deadline)) for start, end in lines]
+        placed = [(start, walk.parse_tree(text[start:end], keys, stream=True, deadline=deadline)) for start, end in lines]
 
     def finish(_: str) -> RedactedBody:
         edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
@@ -207,7 +207,7 @@ class _Payload:
         except UnicodeDecodeError:
             self._text = raw.decode("latin-1")
         self._inner = _inner_event(raw)
-        self.node = walk.plant(self._inner[1] if self._inner else self._text, keys, stream=True, deadline=deadline)
+        self.node = walk.parse_tree(self._inner[1] if self._inner else self._text, keys, stream=True, deadline=deadline)
 
     def finish(self) -> bytes:
         made = splice.render(self.node)

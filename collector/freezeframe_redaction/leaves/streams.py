@@ -121,7 +121,7 @@ def _assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline
     """Return the stream of the pieces, in the order given."""
     first = pieces[0]
     text = first.text if len(pieces) == 1 else "".join(piece.text for piece in pieces)
-    node = walk.plant(text, keys, deadline=deadline)
+    node = walk.parse_tree(text, keys, deadline=deadline)
     if node.whole:
         node.leaves[0].prefix = first.prefix
     return Stream(pieces, node)

@@ -98,7 +98,7 @@ class Tree:
         """The text is the lines of a stream: each leaf has a tree of its own, whose text begins here."""
 
 
-def plant(
+def parse_tree(
     text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False, deadline: Deadline = NEVER
 ) -> Tree:
     """Return the tree of the text found under the key.

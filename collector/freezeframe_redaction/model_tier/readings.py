@@ -111,7 +111,7 @@ def _wanted(window: str, word: Token) -> float:
     if text.isupper() and len(text) > 1 and not known:
         return 0.97
     begins = _SENTENCE.search(window, max(0, word.start - 16), word.start)
-    if not begins and text[1:].islower() and (names.is_plainly_given(text) or names.has_form_of_surname(text)):
+    if not begins and text[1:].islower() and (names.is_plain_given_name(text) or names.has_form_of_surname(text)):
         return MIN_CHANCE
     return 0.2 if known else 0.6
 

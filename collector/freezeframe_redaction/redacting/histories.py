@@ -75,7 +75,7 @@ class SettledText:
 
     def is_untouched_by(self, names: Repeats, original: str) -> bool:
         """Whether none of the names that were found next to it occurs in the original text."""
-        return all(any(word in part.names for part in self.parts) for word in names.may_stand_in(original))
+        return all(any(word in part.names for part in self.parts) for word in names.may_contain_form(original))
 
 
 @dataclass(frozen=True, slots=True)

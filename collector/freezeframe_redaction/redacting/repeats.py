@@ -54,7 +54,7 @@ class Repeats:
         """Return where the words are in the text, apart from what is taken already (in order)."""
         found: list[tuple[int, int]] = []
         # Most names occur nowhere else, and counting them costs a fraction of reading the text.
-        if self._few is not None and not any(_stands_beside(word, text, taken) for word in self._few if word in text):
+        if self._few is not None and not any(_is_adjacent(word, text, taken) for word in self._few if word in text):
             return found
         edits = iter(taken)
         edit = next(edits, None)
@@ -75,7 +75,7 @@ class Repeats:
             found = sorted({*found, *self._between(text, filled)})
         return found
 
-    def may_stand_in(self, raw: str) -> Iterator[str]:
+    def may_contain_form(self, raw: str) -> Iterator[str]:
         """Yield each word that may be in the text, whatever its escapes spell if it is JSON: too many rather than too few."""
         if not self._words:
             return
@@ -125,5 +125,5 @@ def _longest_first(pairs: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...
     return {begin: tuple(sorted(held, reverse=True)) for begin, held in lengths.items()}
 
 
-def _stands_beside(word: str, text: str, taken: Sequence[Span]) -> bool:
+def _is_adjacent(word: str, text: str, taken: Sequence[Span]) -> bool:
     return text.count(word) > sum(text[start:end] == word for start, end, _ in taken)

@@ -71,8 +71,8 @@ class SpanRedaction:
     def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED, casting: Casting | None = None) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`), with what the cast knows replaced."""
         listed = surrogates_of([span])  # of an earlier pass: the span still holds them
-        if (knowing := self.over(self._texts.knowing(listed))) is not self:
-            return knowing.redact(span, allowance, casting)
+        if (with_known_surrogates := self.over(self._texts.with_known_surrogates(listed))) is not self:
+            return with_known_surrogates.redact(span, allowance, casting)
         reason = why_unread(allowance)
         resource, of_resource = self._once(span.resource, self._resources, allowance)
         scope, of_scope = self._once(span.scope, self._scopes, allowance)
@@ -111,7 +111,7 @@ class SpanRedaction:
     def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
         """Return a redacted span with what the cast knows replaced; the same object if that is nothing."""
         listed = surrogates_of([span])
-        made, surrogates = self.over(self._texts.knowing(listed))._redact(span, NEVER, casting)
+        made, surrogates = self.over(self._texts.with_known_surrogates(listed))._redact(span, NEVER, casting)
         if not surrogates:
             return span
         text = orjson.dumps({**listed, **surrogates}, option=orjson.OPT_SORT_KEYS).decode()

@@ -72,9 +72,9 @@ class Texts:
         self._texts = Memory[tuple[str, str], SettledText](cache_characters)
         self.histories = Histories(cache_characters)
 
-    def knowing(self, surrogates: Mapping[str, str]) -> Self:
+    def with_known_surrogates(self, surrogates: Mapping[str, str]) -> Self:
         """Return what leaves these surrogates alone as well: the same if it knew them, else one that remembers no text yet."""
-        scanner = self._scanner.knowing(surrogates)
+        scanner = self._scanner.with_known_surrogates(surrogates)
         return self if scanner is self._scanner else type(self)(scanner, self.maker, self._cache_characters)
 
     def keys_for(self, casting: Casting | None) -> KeyContexts:
@@ -95,9 +95,9 @@ class Texts:
         made = self._value(value, path, found)
         return Redacted(value=made, findings=tuple(found.findings), surrogates=found.surrogates)
 
-    def opinions(self, text: str) -> Iterator[tuple[str, evidence.NameJudgement]]:
-        """Yield each name in the text that the rules accept and the learned evidence judges (see `Redactor.opinions`)."""
-        leaves = [(leaf.text, leaf.prefix) for leaf in walk.leaves_of(walk.plant(text, self.keys))]
+    def name_judgements(self, text: str) -> Iterator[tuple[str, evidence.NameJudgement]]:
+        """Yield the names that the rules accept and the learned evidence judges (see `Redactor.name_judgements`)."""
+        leaves = [(leaf.text, leaf.prefix) for leaf in walk.leaves_of(walk.parse_tree(text, self.keys))]
         for (_, prefix), (view, kept) in zip(leaves, self._scanner.before_evidence(leaves), strict=False):
             for one in self._scanner.judged(view, kept, prefix, 0, len(view)):
                 yield view[one.item[0].start : one.item[0].end], one
@@ -119,7 +119,7 @@ class Texts:
         return tuple(self._value(item, path, found) for item in value)
 
     def _text(self, text: str, path: tuple[str, ...], found: _Found) -> str:
-        return self._whole(walk.plant(text, self.keys_for(found.casting), *_names(path), deadline=found.deadline), found)
+        return self._whole(walk.parse_tree(text, self.keys_for(found.casting), *_names(path), deadline=found.deadline), found)
 
     def _number(self, value: float, path: tuple[str, ...], found: _Found) -> float:
         node = walk.plant_number(value, self.keys, *_names(path))

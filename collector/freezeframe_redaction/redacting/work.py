@@ -123,7 +123,7 @@ class Work:
             return Text(text, key, "")
         if self._casting is not None and not self._casting.detects:
             made = Text(text, key, "")
-            if self._casting.may_stand_in(text):
+            if self._casting.may_contain_form(text):
                 self._plant(made, 0, text, key)
                 self._texts.append(made)
             return made
@@ -147,7 +147,7 @@ class Work:
         return made
 
     def _plant(self, text: Text, at: int, raw: str, key: str) -> None:
-        text.nodes[at] = walk.plant(raw, self._redaction.keys_for(self._casting), key, deadline=self._deadline)
+        text.nodes[at] = walk.parse_tree(raw, self._redaction.keys_for(self._casting), key, deadline=self._deadline)
         self.nodes.append(text.nodes[at])
 
     def _read(self, text: Text, stale: Iterable[int | None]) -> None:

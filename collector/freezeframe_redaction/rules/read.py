@@ -129,9 +129,9 @@ class Rules:
             form = made.get("after") or made.get("around")
             if form is not None and not form.groups:
                 made["group"] = 0
-            yield Rule(class_=class_, row=self.told(row), **made)
+            yield Rule(class_=class_, row=self.describe(row), **made)
 
-    def told(self, row: Mapping[str, Any]) -> str:
+    def describe(self, row: Mapping[str, Any]) -> str:
         """Return what a row says, for people: where it is, and its entries except names, triggers and examples."""
         fields = (f"{name} = {_short(value)}" for name, value in row.items() if value and name not in _NOT_TOLD)
         return f"{self._file}: {'; '.join(fields)}"

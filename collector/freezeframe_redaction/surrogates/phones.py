@@ -87,7 +87,7 @@ def _north_american(prf: Prf, digits: str) -> str:
     for attempt in range(_ATTEMPTS):
         number = prf.number("PHONE", again(digits, attempt)) % _USED
         area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREAS[attempt % 2]
-        if _is_taken(area, regions, with_one) and attempt < _ATTEMPTS - 1:
+        if _is_assigned(area, regions, with_one) and attempt < _ATTEMPTS - 1:
             continue
         made = f"{area}{2 + number // 70 % 8}{spell(number // 560, DIGITS, 6)}"
         if not (count_assigned_in(made, regions) or count_assigned_in("1" + made, with_one)):
@@ -96,7 +96,7 @@ def _north_american(prf: Prf, digits: str) -> str:
 
 
 @lru_cache(1 << 14)
-def _is_taken(area: str, regions: tuple[str, ...], with_one: tuple[str, ...]) -> bool:
+def _is_assigned(area: str, regions: tuple[str, ...], with_one: tuple[str, ...]) -> bool:
     """Return whether all numbers with the area code are assigned, in one of the regions, or with a 1 in front."""
     return share_of(regions, 10, area) == 1 or share_of(with_one, 11, "1" + area) == 1
 

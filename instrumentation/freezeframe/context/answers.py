@@ -51,7 +51,7 @@ class Answers:
             self._note_result(exchange.response)
 
     def _note_model(self, attributes: Mapping[str, AttributeValue], known: KnownTexts) -> None:
-        for text in _asked_with(attributes):
+        for text in _input_texts(attributes):
             key = hash(text)
             if key in self._own:  # what a program keeps comes before it
                 break
@@ -74,14 +74,14 @@ class Answers:
         """Yield the gap of a run that asked with, or returned, what it was not given. `given` and `output` are tagged JSON."""
         returned = [text for text in _leaves(output) if known.get(key := hash(text)) and key not in self._own]
         for verb, texts in (("asked with", self._carried), ("returned", returned)):
-            if texts and not self._may_be_given(texts, given):
+            if texts and not self._may_be_input(texts, given):
                 yield Gap(
                     kind=GapKind.CARRIED_OVER,
                     text=f"the program {verb} an answer that it kept from an earlier run, {NOT_REPEATED}",
                     do="pass it as an argument, or read it in a function marked with @freezeframe.tool",
                 )
 
-    def _may_be_given(self, texts: list[str], given: str) -> bool:
+    def _may_be_input(self, texts: list[str], given: str) -> bool:
         from freezeframe_schemas.wire import decode_body
 
         sources = [given.encode(), *(decode_body(each.body, each.headers) for each in self._given)]
@@ -104,7 +104,7 @@ def _leaves(text: str | None) -> Iterator[str]:
                     waiting.append(json.loads(found))
 
 
-def _asked_with(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
+def _input_texts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
     """Yield what a request holds of answers: what the assistant said, ids of its tool calls and of the answer before."""
     before = attributes.get(genai.REQUEST_PREVIOUS_RESPONSE_ID)
     if isinstance(before, str):

@@ -15,9 +15,9 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe.context.accesses import UnrecordedAccesses
 from freezeframe.context.answers import Answers
 from freezeframe.context.draws import Draws
-from freezeframe.context.sights import Sights
 from freezeframe_schemas import exchange, genai, values
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _SHARED: Final[Mapping[str, Callable[[], Any]]] = {
     "flags": dict,
     "readings": dict,
     "unrecorded": partial(defaultdict[str, int], int),
-    "sights": Sights,
+    "accesses": UnrecordedAccesses,
     "answers": Answers,
     "draws": Draws,
 }
@@ -82,7 +82,7 @@ class RunContext:
     """Feed -> its values, in order (see `genai.CLOCK_READINGS`)."""
     unrecorded: defaultdict[str, int]
     """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
-    sights: Sights
+    accesses: UnrecordedAccesses
     """What its unmarked code reached outside the process."""
     answers: Answers
     """What models answered it, and what it kept from earlier runs."""

@@ -26,7 +26,7 @@ _SAID: Final[Mapping[str, tuple[str, ...]]] = {
 """Name in the context -> our attributes; where the conventions have no name, OpenInference's."""
 
 
-def said_around(context: Context | None) -> dict[str, Any]:
+def attributes_around(context: Context | None) -> dict[str, Any]:
     """Return the attributes that a span which begins in this context (None: the current one) takes from it."""
     around = get_current() if context is None else context
     return {ours: around[name] for name in around.keys() & _SAID.keys() for ours in _SAID[name]}

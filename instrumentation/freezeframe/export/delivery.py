@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from freezeframe._guard import say_once
-from freezeframe.export.export_queue import BatchDeadline, Fate
+from freezeframe._guard import log_once
+from freezeframe.export.export_queue import BatchDeadline, BatchResult
 from freezeframe.export.otlp import encode_request
 from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.data_directory import is_chosen
@@ -109,7 +109,7 @@ def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
                 f"this is the collector of {owner}, and this project's data directory is {own} (start its collector with "
                 "`freezeframe up` on other ports, or set FREEZEFRAME_ENDPOINT to send to this one)"
             )
-        say_once("delivery.whose", "freezeframe: %s does not exist, so spans go to the collector of %s", own, owner)
+        log_once("delivery.whose", "freezeframe: %s does not exist, so spans go to the collector of %s", own, owner)
     return bearer(read_token(owner, SENDER))
 
 
@@ -123,7 +123,7 @@ class CollectorExporter:
         # Senders that lost the same collector must not come back in step. A separate generator leaves the application's alone.
         self._random = random.Random()  # noqa: S311 - not a secret
 
-    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
         """Send the batch, in halves if it is too large.
 
         A span that alone is too large is sent without its bodies, and says so: a step that is known to be incomplete is worth
@@ -141,13 +141,13 @@ class CollectorExporter:
                 return self.export(records[:half], deadline) + self.export(records[half:], deadline)
             lean = without_bodies(records[0], f"over the receiver's limit ({error})")
             if lean is records[0]:
-                return Fate(failed=1, why=str(error))
-            say_once("delivery.too_large", "freezeframe: %s; sent without its bodies, so that run cannot be replayed", error)
+                return BatchResult(failed=1, why=str(error))
+            log_once("delivery.too_large", "freezeframe: %s; sent without its bodies, so that run cannot be replayed", error)
             return self.export([lean], deadline)
         except Refused as error:
-            return Fate(failed=len(records), why=str(error))
+            return BatchResult(failed=len(records), why=str(error))
 
-    def post(self, body: bytes, spans: int, deadline: BatchDeadline) -> Fate:
+    def post(self, body: bytes, spans: int, deadline: BatchDeadline) -> BatchResult:
         """Send an encoded request with this many spans; retry as long as the deadline allows.
 
         Raises:
@@ -163,14 +163,14 @@ class CollectorExporter:
             except TryAgain as error:
                 if deadline.left_s <= 0 or (error.is_down and deadline.is_hopeless_if_down):
                     raise Unreachable(f"{self._wire.target}: {error}") from error
-                say_once("delivery.retry", "freezeframe: %s: %s; trying again", self._wire.target, error)
+                log_once("delivery.retry", "freezeframe: %s: %s; trying again", self._wire.target, error)
                 deadline.wait(min(wait_s if error.after_s is None else error.after_s, deadline.left_s))
                 wait_s = min(wait_s * 2, _MAX_WAIT_S) * self._random.uniform(0.8, 1.0)
             except Unreachable as error:
                 raise Unreachable(f"{self._wire.target}: {error}") from error
             else:
                 why = f"{self._wire.target}: the collector rejected {rejected} spans" if rejected else ""
-                return Fate(delivered=spans - rejected, failed=rejected, why=why)
+                return BatchResult(delivered=spans - rejected, failed=rejected, why=why)
 
     def idle(self) -> bool:
         """Do nothing: no batch waits here."""

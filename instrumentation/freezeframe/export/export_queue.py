@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from freezeframe._guard import guard, logger, report, say_once
+from freezeframe._guard import guard, log_once, logger, report
 from freezeframe.context.current import PLACE, Lane, Place
 from freezeframe.export.call_ids import CallIds
 from freezeframe.seams.recorder.hiding import Hiding
@@ -68,7 +68,7 @@ class BatchDeadline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class BatchResult:
     """What became of the spans of a batch."""
 
     delivered: int = 0
@@ -78,8 +78,8 @@ class Fate:
     why: str = ""
     """Why the failed ones failed."""
 
-    def __add__(self, other: Fate) -> Fate:
-        return Fate(
+    def __add__(self, other: BatchResult) -> BatchResult:
+        return BatchResult(
             delivered=self.delivered + other.delivered,
             spooled=self.spooled + other.spooled,
             failed=self.failed + other.failed,
@@ -90,7 +90,7 @@ class Fate:
 class Exporter(Protocol):
     """The destination of batches. Only the queue's thread calls it."""
 
-    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
         """Deliver the batch before the deadline; raise if all of it failed."""
         ...
 
@@ -217,7 +217,7 @@ class ExportQueue:
                 if promptly or self._queued_bytes >= self._batch_bytes:
                     self._changed.notify_all()
         if dropped:
-            say_once(
+            log_once(
                 "export_queue.dropped",
                 "freezeframe: the queue is full (%d bytes), spans are being dropped",
                 self.max_queue_bytes,
@@ -374,12 +374,12 @@ class ExportQueue:
         try:
             result = self.exporter.export(records, deadline)
         except Exception as error:  # the network, the disk or the collector failed: never the application's concern
-            result = Fate(failed=len(records), why=f"{type(error).__name__}: {error}")
+            result = BatchResult(failed=len(records), why=f"{type(error).__name__}: {error}")
         self.counts.exported += result.delivered
         self.counts.spooled += result.spooled
         self.counts.failed += result.failed + len(batch) - len(records)
         if result.failed:
-            say_once("export_queue.failed", "freezeframe: %d spans could not be delivered: %s", result.failed, result.why)
+            log_once("export_queue.failed", "freezeframe: %d spans could not be delivered: %s", result.failed, result.why)
 
     def _record(self, item: _Item) -> SpanRecord | None:
         from freezeframe.export.records import record_from_span

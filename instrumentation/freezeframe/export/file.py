@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from freezeframe.export.export_queue import BatchDeadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, BatchResult
 from freezeframe_schemas.span import SpanRecord
 
 
@@ -15,7 +15,7 @@ class FileExporter:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
         """Append one line."""
         import orjson
 
@@ -25,7 +25,7 @@ class FileExporter:
         line = orjson.dumps(spans_to_otlp_json(list(records))) + b"\n"
         with open(self._path, "ab", opener=_private) as file:
             file.write(line)
-        return Fate(delivered=len(records))
+        return BatchResult(delivered=len(records))
 
     def idle(self) -> bool:
         """Do nothing: no batch waits here."""

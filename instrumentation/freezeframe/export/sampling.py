@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from opentelemetry import trace
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
-from freezeframe._guard import say_once
+from freezeframe._guard import log_once
 from freezeframe.context.current import current_place
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class HeldRuns(Generic[_T]):
                 return run.items if run.failed else []
             while self._size > self._limit_bytes:
                 self._settle(next(iter(self._runs)), kept=False)
-                say_once(
+                log_once(
                     "sampling.held", "freezeframe: unfinished runs fill %d bytes; some errors are not kept", self._limit_bytes
                 )
         return []

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe._guard import logger, say_once
+from freezeframe._guard import log_once, logger
 from freezeframe.export.delivery import CollectorExporter, Refused, Unreachable
-from freezeframe.export.export_queue import BatchDeadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, BatchResult
 from freezeframe.export.seal import DamagedBatch, SpoolSeal
 from freezeframe.export.spool import Spool, SpoolFileError, SpoolFull
 from freezeframe_schemas.errors import ConfigError
@@ -57,7 +57,7 @@ class SpoolingExporter:
         """How many deliverable batches are on the disk."""
         return sum(path not in self._skipped for path in self._spool.batches())
 
-    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
         """Deliver the batch, or spool it; if it cannot be spooled either, go on as if there were no spool."""
         if not self._resting():
             try:
@@ -70,9 +70,9 @@ class SpoolingExporter:
         try:
             self._spool.put(*self._seal.seal(records))
         except (OSError, SpoolFull, ConfigError) as error:
-            say_once("spool.put", "freezeframe: %s; spans wait in memory only", error)
+            log_once("spool.put", "freezeframe: %s; spans wait in memory only", error)
             return self._live.export(records, deadline)
-        return Fate(spooled=len(records))
+        return BatchResult(spooled=len(records))
 
     def idle(self) -> bool:
         """Deliver one spooled batch, if there is one and the collector is not left alone; return whether to go on."""
@@ -110,10 +110,10 @@ class SpoolingExporter:
             self._rest(error)
             return False
         except ConfigError as error:  # the key cannot be used
-            say_once("spool.key", "freezeframe: %s; the spooled spans stay where they are", error)
+            log_once("spool.key", "freezeframe: %s; the spooled spans stay where they are", error)
             return False
         except SpoolFileError as error:
-            say_once(f"spool.foreign:{path.parent}", "freezeframe: %s; left where it is", error)
+            log_once(f"spool.foreign:{path.parent}", "freezeframe: %s; left where it is", error)
             self.drained.foreign += 1
             self._skipped.add(path)
         return True
@@ -123,7 +123,7 @@ class SpoolingExporter:
 
     def _rest(self, error: Unreachable) -> None:
         """Leave the collector alone for a while, longer each time."""
-        say_once("spool.begin", "freezeframe: %s; spans wait in %s and are delivered later", error, self._spool.directory)
+        log_once("spool.begin", "freezeframe: %s; spans wait in %s and are delivered later", error, self._spool.directory)
         self._expire()
         self._rest_s = min(max(self._rest_s * 2, _FIRST_REST_S), _MAX_REST_S)
         self._rest_until_s = time.monotonic() + self._rest_s

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import Sampler
 
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Lane, Place, current_place, leave
-from freezeframe.context.openinference import said_around
+from freezeframe.context.openinference import attributes_around
 from freezeframe.export.export_queue import ExportQueue, size_of
 from freezeframe.export.sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams.recorder import switch
@@ -174,7 +174,7 @@ class CaptureProcessor(SpanProcessor):
             run = current_place().run
             if self._structure is not None and self.active:
                 self._structure.began(span, trace.get_current_span(parent_context))
-            if self.active and (said := said_around(parent_context)):
+            if self.active and (said := attributes_around(parent_context)):
                 span.set_attributes(said)
             if run is not None and self.active:
                 span.set_attributes(run.attributes())

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
-from freezeframe.hosts.request_runs import Asked, ServedRequest, asked_with, begin
-from freezeframe.hosts.web_sockets import Message, Talk, begin_talk, talk_inside
+from freezeframe.hosts.request_runs import RequestFacts, ServedRequest, begin, recorded_headers
+from freezeframe.hosts.web_sockets import Message, WebSocketSession, begin_session, call_in_session
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 
 _open: Final[dict[int, ServedRequest]] = {}
 """Id of an aiohttp request, and of its body -> its recording, while it is being answered."""
-_talks: Final[dict[int, Talk]] = {}
+_sessions: Final[dict[int, WebSocketSession]] = {}
 """Id of an aiohttp request -> its WebSocket, while its handler runs."""
 _LOST: Final = 1006
 """Says that a connection was lost, in place of the code that a client closes it with."""
@@ -47,11 +47,11 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
     if not is_on or current_place().run is not None:
         return await original(app, request)
     if upgrade := request.headers.get("upgrade"):
-        return await (_talk(original, app, request) if upgrade.lower() == "websocket" else original(app, request))
+        return await (_serve_web_socket(original, app, request) if upgrade.lower() == "websocket" else original(app, request))
     noted: ServedRequest | None = None
     with guard("request.begin"):
         ahead = None if switch.serving() is None else request.pop(BODY, b"")
-        noted = begin(app, partial(_asked, request, request.method), ahead)
+        noted = begin(app, partial(_facts_of, request, request.method), ahead)
         _open[id(request)] = _open[id(request.content)] = noted
     if noted is None:
         return await original(app, request)
@@ -74,15 +74,15 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
     return response
 
 
-def _asked(request: Any, method: str) -> Asked:  # nothing of a request of aiohttp's changes
-    return Asked(
+def _facts_of(request: Any, method: str) -> RequestFacts:  # nothing of a request of aiohttp's changes
+    return RequestFacts(
         name=f"{method} {request.path}",
         first=lambda names: next((request.headers[name] for name in names if name in request.headers), None),
         given=lambda: {
             "method": method,
             "path": request.path,
             "query": request.query_string,
-            "headers": asked_with(item for item in request.headers.items() if not item[0].lower().startswith(_HANDSHAKE)),
+            "headers": recorded_headers(item for item in request.headers.items() if not item[0].lower().startswith(_HANDSHAKE)),
             "client": request.remote or "",
         },
     )
@@ -136,23 +136,23 @@ def _is_gone(request: Any) -> bool:
 # -- WebSockets ---------------------------------------------------------------------------------------------------------
 
 
-async def _talk(original: Any, app: Any, request: Any) -> Any:
-    talk: Talk | None = None
+async def _serve_web_socket(original: Any, app: Any, request: Any) -> Any:
+    session: WebSocketSession | None = None
     with guard("socket.begin"):
-        talk = _talks[id(request)] = begin_talk(app, request, partial(_asked, request, "WEBSOCKET"))
-    if talk is None:
+        session = _sessions[id(request)] = begin_session(app, request, partial(_facts_of, request, "WEBSOCKET"))
+    if session is None:
         return await original(app, request)
     try:
-        return await talk_inside(talk, lambda *_: original(app, request), None, None)
+        return await call_in_session(session, lambda *_: original(app, request), None, None)
     finally:
-        _talks.pop(id(request), None)
+        _sessions.pop(id(request), None)
 
 
 def _tell(request: Any, message: Message) -> None:
     with guard("socket.send"):
-        talk = _talks.get(id(request))
-        if talk is not None:
-            talk.tell(message)
+        session = _sessions.get(id(request))
+        if session is not None:
+            session.on_send(message)
 
 
 async def _accept(original: Any, socket: Any, request: Any) -> Any:
@@ -164,19 +164,21 @@ async def _accept(original: Any, socket: Any, request: Any) -> Any:
 async def _receive(original: Any, socket: Any, *args: Any, **options: Any) -> Any:
     message = await original(socket, *args, **options)
     with guard("socket.receive"):
-        talk, data, kind = _talks.get(id(socket._req)), message.data, message.type.name
-        if talk is not None and kind in ("TEXT", "BINARY"):
+        session, data, kind = _sessions.get(id(socket._req)), message.data, message.type.name
+        if session is not None and kind in ("TEXT", "BINARY"):
             text = kind == "TEXT" and isinstance(data, bytes)  # of a socket that does not decode them
-            talk.hear({"type": "websocket.receive", "text" if kind == "TEXT" else "bytes": data.decode() if text else data})
-        elif talk is not None and talk.closed is None and not talk.has_left and kind in ("CLOSE", "CLOSED", "ERROR"):
-            talk.hear({"type": "websocket.disconnect", "code": int(data or 1005) if kind == "CLOSE" else _LOST})
+            session.on_receive(
+                {"type": "websocket.receive", "text" if kind == "TEXT" else "bytes": data.decode() if text else data}
+            )
+        elif session is not None and session.closed is None and not session.has_left and kind in ("CLOSE", "CLOSED", "ERROR"):
+            session.on_receive({"type": "websocket.disconnect", "code": int(data or 1005) if kind == "CLOSE" else _LOST})
     return message
 
 
 async def _send(original: Any, socket: Any, data: Any, *args: Any, **options: Any) -> None:
-    talk, send = _talks.get(id(socket._req)), partial(original, socket, data, *args, **options)
+    session, send = _sessions.get(id(socket._req)), partial(original, socket, data, *args, **options)
     message = {"type": "websocket.send", "text" if isinstance(data, str) else "bytes": data}
-    await (send() if talk is None else talk.pass_on(message, send))
+    await (send() if session is None else session.pass_on(message, send))
 
 
 async def _close_socket(original: Any, socket: Any, *, code: int = 1000, **options: Any) -> Any:

@@ -20,8 +20,8 @@ from typing import Any, Final
 from freezeframe._guard import guard, report
 from freezeframe.context.current import current_place
 from freezeframe.hosts import aiohttp_server, grpc_server
-from freezeframe.hosts.request_runs import Asked, ServedRequest, asked_with, begin, forget
-from freezeframe.hosts.web_sockets import Talk, begin_talk, talk_inside
+from freezeframe.hosts.request_runs import RequestFacts, ServedRequest, begin, forget, recorded_headers
+from freezeframe.hosts.web_sockets import WebSocketSession, begin_session, call_in_session
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
@@ -118,24 +118,24 @@ def around_asgi(original: Any) -> Any:
         if scope["type"] not in ("http", "websocket") or not _is_run():
             return await original(self, scope, receive, send)
         if scope["type"] == "websocket":
-            talk: Talk | None = None
+            session: WebSocketSession | None = None
             with guard("socket.begin"):
-                talk = begin_talk(self, scope, functools.partial(_asked_by_asgi, _copied(scope)))
+                session = begin_session(self, scope, functools.partial(_facts_of_asgi, _copied(scope)))
             call = functools.partial(original, self, scope)
-            return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
+            return await (call(receive, send) if session is None else call_in_session(session, call, receive, send))
         ahead = None
         if switch.serving() is not None:  # a replay compares the whole request when it is entered
             ahead = await _read_all(receive)
-            receive = _given_again(ahead, receive)
+            receive = _replaying(ahead, receive)
         try:
-            request = begin(self, functools.partial(_asked_by_asgi, _copied(scope)), ahead)
+            request = begin(self, functools.partial(_facts_of_asgi, _copied(scope)), ahead)
         except Exception as error:
             report("request.begin", error)
             return await original(self, scope, receive, send)
         root = scope.get("root_path", "")
         leave = request.scope.enter()
         try:
-            await original(self, scope, _heard(request, receive), _watched(request, send))
+            await original(self, scope, _recording(request, receive), _watched(request, send))
         except BaseException as error:
             leave()
             request.end(error)
@@ -173,7 +173,7 @@ def _copied(scope: Message) -> Message:
     }
 
 
-def _asked_by_asgi(scope: Message) -> Asked:
+def _facts_of_asgi(scope: Message) -> RequestFacts:
     method, path, headers, client = scope["method"], scope["path"], scope["headers"], scope["client"]
 
     def given() -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _asked_by_asgi(scope: Message) -> Asked:
             "method": method,
             "path": path,
             "query": scope["query_string"].decode("latin-1"),
-            "headers": asked_with(_texts(headers)),
+            "headers": recorded_headers(_texts(headers)),
             "client": client[0] if client else "",
         }
 
@@ -190,7 +190,7 @@ def _asked_by_asgi(scope: Message) -> Asked:
         found = {name: value for name, value in headers if name in wanted}
         return next((bytes(found[name]).decode("latin-1") for name in wanted if name in found), None) if found else None
 
-    return Asked(name=f"{method} {path}", first=first, given=given)
+    return RequestFacts(name=f"{method} {path}", first=first, given=given)
 
 
 @functools.lru_cache
@@ -202,7 +202,7 @@ def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     return [(bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in headers]
 
 
-def _heard(request: ServedRequest, receive: Receive) -> Receive:
+def _recording(request: ServedRequest, receive: Receive) -> Receive:
     async def heard() -> Message:
         message = await receive()
         try:
@@ -242,7 +242,7 @@ async def _read_all(receive: Receive) -> bytes:
             return body
 
 
-def _given_again(body: bytes, receive: Receive) -> Receive:
+def _replaying(body: bytes, receive: Receive) -> Receive:
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def given() -> Message:
@@ -264,7 +264,7 @@ def around_wsgi(original: Any) -> Any:
             if switch.serving() is not None:
                 ahead = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
                 environ["wsgi.input"] = io.BytesIO(ahead)
-            request = begin(self, functools.partial(_asked_by_wsgi, {**environ}), ahead)  # applications change it
+            request = begin(self, functools.partial(_facts_of_wsgi, {**environ}), ahead)  # applications change it
             environ["wsgi.input"] = _Heard(environ["wsgi.input"], request.body)
         except Exception as error:
             report("request.begin", error)
@@ -370,7 +370,7 @@ class _SizedAnswer(_Answer):
         return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one
 
 
-def _asked_by_wsgi(environ: Mapping[str, Any]) -> Asked:
+def _facts_of_wsgi(environ: Mapping[str, Any]) -> RequestFacts:
     method = environ["REQUEST_METHOD"]
     path = (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace")
 
@@ -381,7 +381,7 @@ def _asked_by_wsgi(environ: Mapping[str, Any]) -> Asked:
             "method": method,
             "path": path,
             "query": environ.get("QUERY_STRING", ""),
-            "headers": asked_with(headers),
+            "headers": recorded_headers(headers),
             "client": environ.get("REMOTE_ADDR", ""),
         }
 
@@ -389,4 +389,4 @@ def _asked_by_wsgi(environ: Mapping[str, Any]) -> Asked:
         keys = (f"HTTP_{name.upper().replace('-', '_')}" for name in names)
         return next((environ[key] for key in keys if key in environ), None)
 
-    return Asked(name=f"{method} {path}", first=first, given=given)
+    return RequestFacts(name=f"{method} {path}", first=first, given=given)

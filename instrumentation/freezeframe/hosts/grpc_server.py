@@ -39,7 +39,7 @@ _MAX_MESSAGES: Final = 10_000
 
 
 @dataclass(slots=True, kw_only=True)
-class _Talk:
+class _GrpcSession:
     """One request while it is answered, and the run that it may be."""
 
     context: Any
@@ -49,7 +49,7 @@ class _Talk:
     is_whole: bool = True
     """False if the client went away."""
 
-    def hear(self, message: Any) -> Any:
+    def on_receive(self, message: Any) -> Any:
         """Note a message of the client, as it is now, and return it."""
         if len(self.received) < _MAX_MESSAGES:
             with guard("grpc.receive"):
@@ -59,9 +59,9 @@ class _Talk:
     def leave(self) -> None:
         """Note that the client was gone when its next message was awaited."""
         self.is_whole = False
-        self.hear(LEFT)
+        self.on_receive(LEFT)
 
-    def tell(self, message: Any) -> Any:
+    def on_send(self, message: Any) -> Any:
         """Note a message of the servicer, and return it."""
         if len(self.sent) < _MAX_MESSAGES:
             with guard("grpc.send"):
@@ -124,43 +124,43 @@ def around(behavior: Any, path: str, shape: str) -> Any:
     if inspect.isasyncgenfunction(behavior):
 
         async def yielding(request: Any, context: Any) -> AsyncIterator[Any]:
-            talk = begin(context, request)
-            answers = behavior(_given(talk, request, shape), context)
-            if talk is None:
+            session = begin(context, request)
+            answers = behavior(_given(session, request, shape), context)
+            if session is None:
                 async for answer in answers:
                     yield answer
                 return
-            async for answer in _answers_async(talk, answers):
+            async for answer in _answers_async(session, answers):
                 yield answer
 
         return functools.wraps(behavior)(yielding)
     if inspect.iscoroutinefunction(behavior):
 
         async def awaited(request: Any, context: Any) -> Any:
-            talk = begin(context, request)
-            if talk is None:
+            session = begin(context, request)
+            if session is None:
                 return await behavior(request, context)
-            with_talk = _Writing(context, talk) if "stream" in shape else context
-            with _within(talk):
-                answer = await behavior(_given(talk, request, shape), with_talk)
+            with_session = _Writing(context, session) if "stream" in shape else context
+            with _within(session):
+                answer = await behavior(_given(session, request, shape), with_session)
                 if not shape.endswith("stream"):
-                    talk.tell(answer)
-            talk.end()
+                    session.on_send(answer)
+            session.end()
             return answer
 
         return functools.wraps(behavior)(awaited)
 
     def called(request: Any, context: Any, *more: Any) -> Any:
-        talk = None if more else begin(context, request)
-        if talk is None:
+        session = None if more else begin(context, request)
+        if session is None:
             return behavior(request, context, *more)
-        with _within(talk):
-            answer = behavior(_given(talk, request, shape), context)
+        with _within(session):
+            answer = behavior(_given(session, request, shape), context)
             if not shape.endswith("stream"):
-                talk.tell(answer)
+                session.on_send(answer)
         if shape.endswith("stream"):
-            return _Answers(iter(answer), talk)
-        talk.end()
+            return _Answers(iter(answer), session)
+        session.end()
         return answer
 
     return functools.wraps(behavior)(called)
@@ -169,40 +169,40 @@ def around(behavior: Any, path: str, shape: str) -> Any:
 class _within:  # noqa: N801 - reads like the function that `contextmanager` would return
     """Run code of the servicer inside the run; what it raises ends the run."""
 
-    __slots__ = ("_leave", "_talk")
+    __slots__ = ("_leave", "_session")
 
-    def __init__(self, talk: _Talk) -> None:
-        self._talk = talk
+    def __init__(self, session: _GrpcSession) -> None:
+        self._session = session
 
     def __enter__(self) -> None:
-        self._leave = self._talk.scope.enter()
+        self._leave = self._session.scope.enter()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._leave()
         if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
-            self._talk.is_whole &= isinstance(error, Exception)
-            self._talk.end(error if self._talk.is_whole else None)
+            self._session.is_whole &= isinstance(error, Exception)
+            self._session.end(error if self._session.is_whole else None)
 
 
-def _begin(behavior: Any, path: str, shape: str, context: Any, request: Any) -> _Talk | None:
+def _begin(behavior: Any, path: str, shape: str, context: Any, request: Any) -> _GrpcSession | None:
     if current_place().run is not None or (switch.serving() is None and switch.recorder() is None):
         return None
     with guard("grpc.begin"):
-        talk = _Talk(context=context)
+        session = _GrpcSession(context=context)
         if shape.startswith("unary"):
-            talk.hear(request)
+            session.on_receive(request)
         metadata = metadata_of(context.invocation_metadata())
         named = dict(metadata)
 
         def given() -> dict[str, Any]:
             client = str(context.peer() or "").rpartition(":")[0]
-            headers = request_runs.asked_with(metadata)
+            headers = request_runs.recorded_headers(metadata)
             return {"method": METHOD, "path": path, "shape": shape, "headers": headers, "client": client}
 
         first: Callable[[tuple[str, ...]], str | None] = lambda names: next((named[n] for n in names if n in named), None)  # noqa: E731
-        description = request_runs.Asked(name=path, first=first, given=given)
-        talk.scope = request_runs.begin_scope(functools.partial(_target, behavior), lambda: description, talk.came)
-        return talk
+        description = request_runs.RequestFacts(name=path, first=first, given=given)
+        session.scope = request_runs.begin_scope(functools.partial(_target, behavior), lambda: description, session.came)
+        return session
     return None
 
 
@@ -214,99 +214,99 @@ def _target(behavior: Any) -> tuple[str, str | None]:
     return request_runs.place_of_object(owner)
 
 
-def _given(talk: _Talk | None, request: Any, shape: str) -> Any:
-    if talk is None or shape.startswith("unary"):
+def _given(session: _GrpcSession | None, request: Any, shape: str) -> Any:
+    if session is None or shape.startswith("unary"):
         return request
-    return _messages_async(talk, aiter(request)) if hasattr(request, "__aiter__") else _messages(talk, iter(request))
+    return _messages_async(session, aiter(request)) if hasattr(request, "__aiter__") else _messages(session, iter(request))
 
 
-def _messages(talk: _Talk, requests: Iterator[Any]) -> Iterator[Any]:
+def _messages(session: _GrpcSession, requests: Iterator[Any]) -> Iterator[Any]:
     while True:
         try:
             request = next(requests)
         except StopIteration:
             return
         except BaseException:
-            talk.leave()
+            session.leave()
             raise
-        yield talk.hear(request)
+        yield session.on_receive(request)
 
 
-async def _messages_async(talk: _Talk, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _messages_async(session: _GrpcSession, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
     while True:
         try:
             request = await anext(requests)
         except StopAsyncIteration:
             return
         except BaseException:
-            talk.leave()
+            session.leave()
             raise
-        yield talk.hear(request)
+        yield session.on_receive(request)
 
 
 class _Answers:
     """What a servicer answers piece by piece: runs its code inside the run."""
 
-    def __init__(self, answers: Iterator[Any], talk: _Talk) -> None:
+    def __init__(self, answers: Iterator[Any], session: _GrpcSession) -> None:
         self._answers = answers
-        self._talk = talk
+        self._session = session
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         try:
-            with _within(self._talk):
+            with _within(self._session):
                 answer = next(self._answers)
         except StopIteration:
-            self._talk.end()
+            self._session.end()
             raise
-        return self._talk.tell(answer)
+        return self._session.on_send(answer)
 
     def close(self) -> None:
         """End the servicer's code, and the run: the client went away."""
         try:
-            with _within(self._talk):
+            with _within(self._session):
                 getattr(self._answers, "close", lambda: None)()
         finally:
-            self._talk.is_whole = False
-            self._talk.end()
+            self._session.is_whole = False
+            self._session.end()
 
     __del__ = close  # the server only drops it; a run that has ended ends once
 
 
-async def _answers_async(talk: _Talk, answers: AsyncGenerator[Any]) -> AsyncIterator[Any]:
+async def _answers_async(session: _GrpcSession, answers: AsyncGenerator[Any]) -> AsyncIterator[Any]:
     try:
         while True:
             try:
-                with _within(talk):
+                with _within(session):
                     answer = await anext(answers)
             except StopAsyncIteration:
-                talk.end()
+                session.end()
                 return
-            yield talk.tell(answer)
+            yield session.on_send(answer)
     finally:  # if it goes on, the client went away
         try:
-            with _within(talk):
+            with _within(session):
                 await answers.aclose()
         finally:
-            talk.is_whole = False
-            talk.end()
+            session.is_whole = False
+            session.end()
 
 
 class _Writing:
     """The context of a servicer that reads and writes messages by it."""
 
-    def __init__(self, context: Any, talk: _Talk) -> None:
+    def __init__(self, context: Any, session: _GrpcSession) -> None:
         self._context = context
-        self._talk = talk
+        self._session = session
 
     async def read(self) -> Any:
         message = await self._context.read()
-        return self._talk.hear(message) if hasattr(message, "DESCRIPTOR") or isinstance(message, bytes) else message
+        return self._session.on_receive(message) if hasattr(message, "DESCRIPTOR") or isinstance(message, bytes) else message
 
     async def write(self, message: Any) -> None:
-        self._talk.tell(message)
+        self._session.on_send(message)
         await self._context.write(message)
 
     def __getattr__(self, name: str) -> Any:

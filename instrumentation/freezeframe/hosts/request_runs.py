@@ -46,7 +46,7 @@ class ServedRequest:
 
     __slots__ = ("answer", "asked", "body", "headers", "is_answered", "left_after", "pieces", "scope", "status")
 
-    def __init__(self, scope: EntryScope, body: Body, asked: Callable[[], Asked]) -> None:
+    def __init__(self, scope: EntryScope, body: Body, asked: Callable[[], RequestFacts]) -> None:
         self.scope = scope
         self.body = body
         """Of the request, as far as the application read it."""
@@ -104,7 +104,7 @@ class ServedRequest:
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class RequestFacts:
     """A client's request as the server passed it on. It is not processed until it is known to be a run."""
 
     name: str
@@ -115,7 +115,7 @@ class Asked:
     """Returns what is recorded."""
 
 
-def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> ServedRequest:
+def begin(app: Any, asked: Callable[[], RequestFacts], ahead: bytes | None = None) -> ServedRequest:
     """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
     recorder = switch.recorder()
     body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
@@ -123,7 +123,7 @@ def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> S
     return ServedRequest(scope, body, asked)
 
 
-def _came(asked: Callable[[], Asked], body: Body, ahead: bytes | None) -> dict[str, Any]:
+def _came(asked: Callable[[], RequestFacts], body: Body, ahead: bytes | None) -> dict[str, Any]:
     """Return the body as far as it was read when the first call is made: a run that is killed in that call has it."""
     came = body if ahead is None else Body(body.limit_bytes, ahead)
     return {"body": as_text(b"".join(_plain(came, asked().first(_ENCODING)).pieces))}
@@ -150,7 +150,7 @@ def _plain(body: Body, coding: str | None) -> Body:
 
 
 def begin_scope(
-    where: Callable[[], tuple[str, str | None]], asked: Callable[[], Asked], came: Callable[[], Mapping[str, Any]]
+    where: Callable[[], tuple[str, str | None]], asked: Callable[[], RequestFacts], came: Callable[[], Mapping[str, Any]]
 ) -> EntryScope:
     """Begin what may be a run. The functions are called once it is one, or has a span below it.
 
@@ -163,7 +163,7 @@ def begin_scope(
 
 
 def _point(
-    where: Callable[[], tuple[str, str | None]], asked: Callable[[], Asked], came: Callable[[], Mapping[str, Any]]
+    where: Callable[[], tuple[str, str | None]], asked: Callable[[], RequestFacts], came: Callable[[], Mapping[str, Any]]
 ) -> EntryPoint:
     (target, file), found = where(), asked()
     return EntryPoint(
@@ -176,7 +176,7 @@ def _point(
     )
 
 
-def _named(asked: Callable[[], Asked]) -> Mapping[str, str | None]:
+def _named(asked: Callable[[], RequestFacts]) -> Mapping[str, str | None]:
     found = asked()
     event = found.first(_EVENT_ID) if "functions_framework" in sys.modules else None  # is delivered again until it succeeds
     return {"name": found.name, "id": event, "session": found.first(_session_headers())}
@@ -190,7 +190,7 @@ def as_text(data: bytes) -> str | bytes:
         return data
 
 
-def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the headers of a request that are recorded; in a replay, all that it has."""
     if switch.serving() is not None:
         return {name.lower(): value for name, value in headers}

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.hosts.request_runs import Asked, begin_scope, target_of_application
+from freezeframe.hosts.request_runs import RequestFacts, begin_scope, target_of_application
 from freezeframe.runs.entry import EntryScope
 from freezeframe.seams.recorder import switch
 from freezeframe_schemas import values
@@ -24,7 +24,7 @@ RECEIVED: Final = "freezeframe.received"
 
 
 @dataclass(slots=True, kw_only=True)
-class Talk:
+class WebSocketSession:
     """One WebSocket while it is open, and the run that it may be."""
 
     scope: EntryScope
@@ -42,7 +42,7 @@ class Talk:
         """Return whether the client has left."""
         return any(isinstance(what, dict) and "left" in what for _, what in self.received[-2:])
 
-    def hear(self, message: Message) -> None:
+    def on_receive(self, message: Message) -> None:
         """Note a message of the client."""
         if message["type"] == "websocket.receive":
             self.received.append([self.tried, _data(message)])
@@ -54,7 +54,7 @@ class Talk:
         """Send a message of the application, noted before the client can answer it."""
         tried, closed = self.tried, self.closed
         with guard("socket.send"):
-            self.tell(message)
+            self.on_send(message)
         try:
             return await send()
         except Exception as error:
@@ -71,7 +71,7 @@ class Talk:
                     del self.sent[max(place for place, sent in enumerate(self.sent) if sent == data)]
             raise
 
-    def tell(self, message: Message) -> None:
+    def on_send(self, message: Message) -> None:
         """Note a message of the application."""
         if message["type"] == "websocket.send":
             self.sent.append(_data(message))
@@ -98,31 +98,31 @@ def _data(message: Message) -> Any:
     return text if data is None else bytes(data)
 
 
-def begin_talk(app: Any, scope: Message, asked: Callable[[], Asked]) -> Talk:
+def begin_session(app: Any, scope: Message, asked: Callable[[], RequestFacts]) -> WebSocketSession:
     """Begin what may be a run: `asked` returns the handshake."""
     received: list[list[Any]] = []
     messages = received if switch.serving() is None else scope.get(RECEIVED, [])
     found = begin_scope(partial(target_of_application, app), asked, lambda: {"received": messages})
-    return Talk(scope=found, received=received)
+    return WebSocketSession(scope=found, received=received)
 
 
-async def talk_inside(talk: Talk, call: Callable[..., Awaitable[Any]], receive: Any, send: Any) -> Any:
+async def call_in_session(session: WebSocketSession, call: Callable[..., Awaitable[Any]], receive: Any, send: Any) -> Any:
     """Call the application inside the run, with functions that note what they pass on."""
 
     async def heard() -> Message:
         message = await receive()
         with guard("socket.receive"):
-            talk.hear(message)
+            session.on_receive(message)
         return message
 
     async def watched_send(message: Message) -> None:
-        await talk.pass_on(message, partial(send, message))
+        await session.pass_on(message, partial(send, message))
 
     try:
-        with talk.scope.inside():
+        with session.scope.inside():
             answer = await call(heard, watched_send)
     except BaseException as error:
-        talk.end(error)
+        session.end(error)
         raise
-    talk.end()
+    session.end()
     return answer

@@ -361,18 +361,22 @@ database there is neither a step nor a gap of the task's run."""
 def _hook_held_back(kind: str, methods: tuple[str, ...], module: ModuleType) -> None:
     from freezeframe.seams.databases import statements
 
-    def beside(original: Any, *args: Any, **options: Any) -> Any:
-        return statements.beside(original, *args, **options) if current_place().run in _runs else original(*args, **options)
+    def outside_recording(original: Any, *args: Any, **options: Any) -> Any:
+        return (
+            statements.outside_recording(original, *args, **options)
+            if current_place().run in _runs
+            else original(*args, **options)
+        )
 
-    async def beside_async(original: Any, *args: Any, **options: Any) -> Any:
+    async def outside_recording_async(original: Any, *args: Any, **options: Any) -> Any:
         if current_place().run not in _runs:
             return await original(*args, **options)
-        return await statements.beside_async(original, *args, **options)
+        return await statements.outside_recording_async(original, *args, **options)
 
     owner = getattr(module, kind)
     for method in methods:
         is_async = inspect.iscoroutinefunction(getattr(owner, method))
-        _hooks.patches.around(owner, method, beside_async if is_async else beside)
+        _hooks.patches.around(owner, method, outside_recording_async if is_async else outside_recording)
 
 
 # -- in modules of their own -----------------------------------------------------------------------------------------------

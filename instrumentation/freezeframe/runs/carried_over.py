@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from freezeframe._guard import guard
 from freezeframe.seams.functions.left_behind import Changes, LeftBehind, plain_function
-from freezeframe.seams.unmarked.sights import is_applications
+from freezeframe.seams.unmarked.accesses import is_applications
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 
 _MAX_FUNCTIONS: Final = 8

@@ -193,7 +193,7 @@ class EntryScope:
                 self._mark(span, failure)
             if payload is not None and self._recorder is not None:
                 self._recorder.finish_results(self.run)
-                payload.sights.note_changes()
+                payload.accesses.note_changes()
                 payload.output = output
                 for what in unseen:
                     payload.add_gap(Gap(kind=GapKind.OUTCOME_PARTLY, text=NOT_COMPARED + what))
@@ -249,7 +249,7 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
             run.readings,
             run.unrecorded,
             random_state=SHARED.mark(run.draws),
-            sights=run.sights,
+            accesses=run.accesses,
             draws=run.draws,
             answers=run.answers,
             known_texts=recorder.known_texts,

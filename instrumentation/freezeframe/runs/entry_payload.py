@@ -13,11 +13,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.accesses import UnrecordedAccesses
 from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import hash_seed
 from freezeframe.context.program import is_started_by_another
-from freezeframe.context.sights import Sights
 from freezeframe.runs.streams import application_texts
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe_schemas import genai, values
@@ -94,13 +94,13 @@ class EntryPayload:
         "_known_texts",
         "_point",
         "_random_state",
+        "accesses",
         "error",
         "exchanges",
         "flags",
         "is_drawn",
         "output",
         "readings",
-        "sights",
         "unrecorded",
     )
 
@@ -112,7 +112,7 @@ class EntryPayload:
         readings: Mapping[str, list[str]] | None = None,
         unrecorded: Mapping[str, int] | None = None,
         random_state: object = None,
-        sights: Sights | None = None,
+        accesses: UnrecordedAccesses | None = None,
         draws: Draws | None = None,
         answers: Answers | None = None,
         known_texts: KnownTexts | None = None,
@@ -121,7 +121,7 @@ class EntryPayload:
         self._import_gaps = import_gaps
         self._answers = Answers() if answers is None else answers
         self._known_texts = {} if known_texts is None else known_texts
-        self.sights = Sights() if sights is None else sights
+        self.accesses = UnrecordedAccesses() if accesses is None else accesses
         self._draws = Draws() if draws is None else draws
         self.unrecorded = {} if unrecorded is None else unrecorded
         self.flags = flags
@@ -178,7 +178,7 @@ class EntryPayload:
         }
         gaps: tuple[Gap, ...] = (_UNKNOWN,)  # if looking fails, the run must not look whole
         with guard("entry.gaps"):
-            seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
+            seen = (*self.accesses.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
             if _asks_numpy_for_time(len(sys.modules)):
                 seen = (*seen, _NUMPYS_CLOCK)
             if _makes_sets(len(sys.modules)):

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.accesses import UnrecordedAccesses
 from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import MAX_READINGS, current_place
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import SERVERS, is_script
-from freezeframe.context.sights import Sights
 from freezeframe.runs.entry import command_entry
 from freezeframe.runs.entry_payload import EntryPayload
 from freezeframe.runs.streams import StandardStreams
@@ -59,12 +59,12 @@ class ProcessRoot:
         self._had_runs = False
         self.unrecorded: defaultdict[str, int] = defaultdict(int)
         """Host -> HTTP calls outside any run that were not recorded."""
-        self._sights = Sights()
-        self.loaded = Sights()
+        self._accesses = UnrecordedAccesses()
+        self.loaded = UnrecordedAccesses()
         """What modules of the application read while they were imported; full once there was a run."""
         self.before: list[tuple[str, str]] = []
         """Readings, with their feeds, of what the program drew before its first run."""
-        self.asked_before = 0
+        self.calls_before = 0
         """How often anything was drawn before it."""
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
@@ -106,9 +106,9 @@ class ProcessRoot:
         """Return the store for random draws of such a program; None if the process is not a run."""
         return self._draws if ACTIVITY.is_process else None
 
-    def sights(self) -> Sights | None:
+    def accesses(self) -> UnrecordedAccesses | None:
         """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
-        return self._sights if ACTIVITY.is_process else None
+        return self._accesses if ACTIVITY.is_process else None
 
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
@@ -190,7 +190,7 @@ class ProcessRoot:
                         self._span.set_status(Status(StatusCode.ERROR, f"exit status {status}"))
                 if self._streams.read is not None:
                     self._payload.add_input("stdin", self._streams.read)
-                self._sights.note_changes()
+                self._accesses.note_changes()
                 self._payload.exchanges = self._recorder.sink.counted(self._span)
                 self._payload.note_draws()
                 self._recorder.sink.expect(self._span, self._payload)
@@ -216,7 +216,7 @@ class ProcessRoot:
                 self._readings,
                 self.unrecorded,
                 random_state=self._random_state,
-                sights=self._sights,
+                accesses=self._accesses,
                 draws=self._draws,
             )
             self._span = span

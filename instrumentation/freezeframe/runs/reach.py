@@ -19,8 +19,8 @@ from importlib.util import decode_source
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe.context.accesses import UnrecordedAccess, shown_path
 from freezeframe.context.program import SERVERS, is_worker, program_file, relative_path
-from freezeframe.context.sights import Sight, shown_path
 from freezeframe_schemas import near_types, values
 from freezeframe_schemas.gaps import NOT_REPEATED, OF_A_WORKER, Gap, GapKind
 from freezeframe_schemas.rebuilding import is_fixed, is_plain, lost_in_rebuilding
@@ -286,15 +286,15 @@ _ON_IMPORT: Final = {
 """What an import did -> how a replay differs, and what closes the gap."""
 
 
-def import_gaps(loaded: Iterable[Sight]) -> Iterator[Gap]:
+def import_gaps(loaded: Iterable[UnrecordedAccess]) -> Iterator[Gap]:
     """Yield what modules read while they were imported, which a replay does again; not what a script's main guard did."""
-    for sight in loaded:
-        if sight.imported is None or (sight.imported[0] == "__main__" and _is_under_guard(*sight.imported[1:])):
+    for access in loaded:
+        if access.imported is None or (access.imported[0] == "__main__" and _is_under_guard(*access.imported[1:])):
             continue
-        what = shown_path(sight.what) if sight.kind in (GapKind.FILE_READ, GapKind.DATABASE) else sight.what
-        again, do = _ON_IMPORT.get(sight.kind, (NOT_REPEATED, _IN_A_TOOL.format("do that")))
-        text = f"the import of {_shown(sight.imported[1])} {sight.verb} {what} ({sight.where}), {again}"
-        yield Gap(kind=sight.kind, text=text, do=do)
+        what = shown_path(access.what) if access.kind in (GapKind.FILE_READ, GapKind.DATABASE) else access.what
+        again, do = _ON_IMPORT.get(access.kind, (NOT_REPEATED, _IN_A_TOOL.format("do that")))
+        text = f"the import of {_shown(access.imported[1])} {access.verb} {what} ({access.where}), {again}"
+        yield Gap(kind=access.kind, text=text, do=do)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from freezeframe._guard import guard
 from freezeframe.context.program import loaded_modules
-from freezeframe.seams.unmarked.sights import is_applications
+from freezeframe.seams.unmarked.accesses import is_applications
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Files that a run's unmarked code reads by `open`, as exchanges: content, size and SHA-256, when `record_files` asks for it.
 
-Which files: those that would be a gap of the run (`unmarked.sights`), up to `MAX_BYTES` each and `MAX_FILES` in a run; larger
+Which files: those that would be a gap of the run (`unmarked.accesses`), up to `MAX_BYTES` each and `MAX_FILES` in a run; larger
 ones and more of them stay gaps. Only `open` for reading is replaced, and only while the option is on, or a replay has such
 files. A replay gives the program a real file object, with the recorded content.
 """
@@ -19,11 +19,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.accesses import LARGE, UnrecordedAccesses, shown_path
 from freezeframe.context.current import PLACE, Place, current_place
-from freezeframe.context.sights import LARGE, Sights, shown_path
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
-from freezeframe.seams.unmarked import sights
+from freezeframe.seams.unmarked import accesses
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.gaps import GapKind
 
@@ -35,8 +35,8 @@ MAX_BYTES: Final = 1 << 20
 MAX_FILES: Final = 200
 """Of one run."""
 SEAM: Final = "open"
-_OF_THE_PROGRAM: Final = Sights()
-"""The sights of a replayed program that is itself the run."""
+_OF_THE_PROGRAM: Final = UnrecordedAccesses()
+"""The accesses of a replayed program that is itself the run."""
 
 
 def install(patches: Patches) -> None:
@@ -55,7 +55,7 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
     path: str | None = None
     place = current_place()
     with guard("files.open"):
-        found = _sights(place)
+        found = _accesses(place)
         if found is not None and "opener" not in kwargs and len(args) < 6:
             path = _wanted(file, str(mode), found)
     if path is None:
@@ -76,7 +76,7 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
         raise made[0] if made else OSError(outcome["errno"], outcome["strerror"], file)
     if made:
         if "content" not in outcome:
-            sights.note(GapKind.FILE_READ, LARGE, path)
+            accesses.note(GapKind.FILE_READ, LARGE, path)
         return made[0]
     if "content" not in outcome:
         return original(file, mode, *args, **kwargs)
@@ -84,12 +84,12 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
         replace(place, lane=place.lane.aside(), inside_call=True)
     )  # no fence keeps it from a file that it was given
     try:
-        return original(file, mode, *args, **kwargs, opener=functools.partial(_given, outcome["content"]))
+        return original(file, mode, *args, **kwargs, opener=functools.partial(_new_file_content, outcome["content"]))
     finally:
         PLACE.reset(token)
 
 
-def _sights(place: Place) -> Sights | None:
+def _accesses(place: Place) -> UnrecordedAccesses | None:
     """Return what is known of the run that the calling code is part of; None if its files are not recorded or answered."""
     if place.inside_call or place.lane.apart:
         return None
@@ -97,21 +97,21 @@ def _sights(place: Place) -> Sights | None:
         where = switch.files()
         if where == "as they are" or (where == "in runs" and place.run is None):
             return None
-        return _OF_THE_PROGRAM if place.run is None else place.run.sights
+        return _OF_THE_PROGRAM if place.run is None else place.run.accesses
     recorder = switch.recorder()
     if recorder is None or not recorder.settings.record_files:
         return None
-    return recorder.root.sights() if place.run is None else place.run.sights
+    return recorder.root.accesses() if place.run is None else place.run.accesses
 
 
-def _wanted(file: Any, mode: str, found: Sights) -> str | None:
+def _wanted(file: Any, mode: str, found: UnrecordedAccesses) -> str | None:
     """Return the path of a file whose content is a part of the run; None for any other, and for what it writes itself."""
     if set(mode) & set("wxa+"):
-        if (path := sights.path_of(file)) is not None:
+        if (path := accesses.path_of(file)) is not None:
             found.own.add(path)  # a replay has nothing else that sees it
         return None
-    path = sights.path_read(file, found)
-    if path is None or sights.is_temporary(path) or found.files >= MAX_FILES or not sights.is_of_run(sys._getframe(3)):
+    path = accesses.path_read(file, found)
+    if path is None or accesses.is_temporary(path) or found.files >= MAX_FILES or not accesses.is_of_run(sys._getframe(3)):
         return None
     found.files += 1
     return path
@@ -138,7 +138,7 @@ def _text(data: bytes) -> str | bytes:
         return data
 
 
-def _given(content: str | bytes, path: str, flags: int) -> int:
+def _new_file_content(content: str | bytes, path: str, flags: int) -> int:
     """Return the descriptor of a file with this content, in place of the one that is asked for."""
     with tempfile.TemporaryFile() as file:
         file.write(content.encode() if isinstance(content, str) else content)

@@ -12,7 +12,7 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, limit, place_of, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.experiments.canary import AskedAgain, Canary, ask_again, has_drifted, pinned_questions
+from freezeframe_replay.experiments.canary import Canary, RepeatedCall, ask_again, has_drifted, pinned_questions
 from freezeframe_replay.experiments.dataset import load_dataset
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_as_fixture
 from freezeframe_replay.report.render import ID_DIGITS, short
@@ -56,7 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
         ignore=frozenset(arguments.ignore),
         timeout_s=arguments.timeout,
     )
-    answers: list[AskedAgain] = []
+    answers: list[RepeatedCall] = []
     quiet = arguments.quiet or arguments.json
     for fixture in _fixtures(arguments):
         for step in pinned_questions(fixture, frozenset(arguments.step)):
@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_CODES[Verdict.DIVERGED if drifted else Verdict.INCOMPARABLE if silent else Verdict.IDENTICAL]
 
 
-def _not_compared(asked: Sequence[AskedAgain], ignored: frozenset[str]) -> str:
+def _not_compared(asked: Sequence[RepeatedCall], ignored: frozenset[str]) -> str:
     """Return what was not compared, for the summary line."""
     unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
     parts = [", ".join(sorted(ignored))] if ignored else []
@@ -95,7 +95,7 @@ def _fixtures(arguments: argparse.Namespace) -> Iterator[Fixture]:
             yield load_as_fixture(place_of(arguments), name)
 
 
-def _lines(found: AskedAgain, *, drifted: bool) -> Iterable[str]:
+def _lines(found: RepeatedCall, *, drifted: bool) -> Iterable[str]:
     width = terminal_width()
     state = "no answer" if found.error else "drifted" if drifted else "steady"
     yield short(f"{state}: run {found.run_id[:ID_DIGITS]} step {found.step}, {found.url}", width)

@@ -342,10 +342,10 @@ class Lookup:
         ]
         since_ns = now_ns - max(ends, default=self._fixture.entry.start_time_unix_nano)
         return Slack(
-            within_s=CLOCK_SLACK_S + max(since_ns, 0) / 1e9, is_content=partial(self._was_given, number), now_s=now_ns / 1e9
+            within_s=CLOCK_SLACK_S + max(since_ns, 0) / 1e9, is_content=partial(self._was_used, number), now_s=now_ns / 1e9
         )
 
-    def _was_given(self, number: int, text: str) -> bool:
+    def _was_used(self, number: int, text: str) -> bool:
         """Return whether the run's input, or an answer before a step, holds the text."""
         before = (step.exchange.response.body for step in self._fixture.askable if step.number < number)
         return any(holds(given, text) for given in itertools.chain([(self._fixture.entry.input or "").encode()], before))

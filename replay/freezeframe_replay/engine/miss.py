@@ -169,11 +169,11 @@ def _answer_text(exchange: Exchange) -> str:
     if exchange.seam == RECONSTRUCTED:
         answer = as_object(parse(exchange.response.body))
         return shorten(answer.get("error") or answer.get("result") or _in_words(as_objects(answer.get("parts"))))
-    reply = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
+    reply = _reply_text(exchange) if exchange.kind is Kind.MODEL else ""
     return shorten(reply or exchange.response.body.decode(errors="replace"), 160)
 
 
-def _what_the_model_said(exchange: Exchange) -> str:
+def _reply_text(exchange: Exchange) -> str:
     """Return the words and tool calls of a model's answer, without their envelope; nothing if the dialect finds none."""
     match = find_dialect_of(exchange.request)
     if match is None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import Loss
-from freezeframe_schemas.meaning import answer_parts, has_result, messages_of, request_meaning, said_by, same
+from freezeframe_schemas.meaning import answer_parts, contents_of, has_result, messages_of, request_meaning, same
 from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
@@ -41,7 +41,7 @@ class ModelCall:
 def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
     """Return the calls that a replay may ask for, in order, each once and with everything that any span says about it."""
     found = [
-        ModelCall(span=reported.span, attributes=dict(reported.attributes), losses=list(reported.taken_from))
+        ModelCall(span=reported.span, attributes=dict(reported.attributes), losses=list(reported.sources))
         for reported in reported_calls(run.spans)
     ]
     sharing = sum(call.span.text(genai.EVENT_NAME) is not None for call in found)
@@ -96,7 +96,7 @@ def _is_reported_again(first: ModelCall, call: ModelCall) -> bool:
     if not response_id or response_id != first.attributes.get(genai.RESPONSE_ID):
         return False
     # Some servers give every answer the same id.
-    answers = [list(map(same, said_by(answer_parts(reported.attributes)))) for reported in (first, call)]
+    answers = [list(map(same, contents_of(answer_parts(reported.attributes)))) for reported in (first, call)]
     return answers[0] == answers[1]
 
 
@@ -124,12 +124,12 @@ def _mend_ids(calls: Sequence[ModelCall]) -> None:
         tool_calls = [part for part in call.parts if part.get("type") == "tool_call"]
         if not tool_calls or {str(part.get("id")) for part in tool_calls} & answered:
             continue
-        contents = [same(item) for item in said_by(tool_calls)]
+        contents = [same(item) for item in contents_of(tool_calls)]
         for later in calls[number + 1 :]:
             reported = list(parts_in_request(later, "tool_call"))
             results = list(parts_in_request(later, "tool_call_response"))
             slices = ((end, reported[end - len(tool_calls) : end]) for end in range(len(tool_calls), len(reported) + 1))
-            ends = [end for end, part in slices if [same(item) for item in said_by(part)] == contents]
+            ends = [end for end, part in slices if [same(item) for item in contents_of(part)] == contents]
             if not ends or len(results) < ends[0]:
                 continue
             for part, result in zip(tool_calls, results[ends[0] - len(tool_calls) : ends[0]], strict=True):

@@ -16,12 +16,12 @@ class Order:
         """Stop checking: the tasks of forked workers have no order, because any free worker takes the next one."""
         self._forked = True
 
-    def broken_by(self, step: int, lane: Lane, asked_in: Lane) -> int:
+    def broken_by(self, step: int, lane: Lane, requested_in: Lane) -> int:
         """Note a requested step of a lane; return the later one that was requested before it, or 0.
 
-        A step that is `asked_in` another lane has no order: if workers share a queue, any free one takes the next task.
+        A step requested in another lane has no order: if workers share a queue, any free one takes the next task.
         """
-        if asked_in != lane or self._forked:
+        if requested_in != lane or self._forked:
             return 0
         before = self._last.get(lane, 0)
         self._last[lane] = max(before, step)

@@ -222,7 +222,7 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
                 continue
             name, call_id = str(part.get("name") or ""), part.get("id")
             arguments = arguments_of(part.get("arguments"))
-            fitting = [tool for tool in free if _is_asked_for(tool, name, arguments)]
+            fitting = [tool for tool in free if _is_requested(tool, name, arguments)]
             # Some histories give several calls one id: it only tells equal calls apart.
             tool = next((tool for tool in fitting if tool.call_id == call_id), fitting[0] if fitting else None)
             result = next((found[call_id] for found in responses[place + 1 :] if call_id in found), None)
@@ -254,7 +254,7 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
         yield tool
 
 
-def _is_asked_for(tool: _Tool, name: str, arguments: JsonValue) -> bool:
+def _is_requested(tool: _Tool, name: str, arguments: JsonValue) -> bool:
     """Return whether a tool's span may be that of a call: by name and arguments. Some have a lone argument without its name."""
     if tool.name != name:
         return False

@@ -33,7 +33,7 @@ from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.pairs import Settled
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy
 from freezeframe_replay.engine.private_values import PrivateValues
-from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_asked_for, spoken
+from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_requested, spoken
 from freezeframe_replay.engine.standstill import MAX_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
@@ -264,7 +264,7 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
-            from_history, own = not_asked_for(self._lookup.recorded if self._is_reconstructed else (), self._lookup.used)
+            from_history, own = not_requested(self._lookup.recorded if self._is_reconstructed else (), self._lookup.used)
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     about_step(DivergenceKind.MISSING_CALL, item.step, "recorded, but never requested in the replay")

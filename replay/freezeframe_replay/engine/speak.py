@@ -50,7 +50,7 @@ def in_meaning(call: Call) -> Call:
     """Return the call as a reconstructed step would ask it: what it says, in no lane."""
     match call.kind:
         case Kind.MODEL:
-            name, said = _asked_of_a_model(call.request)
+            name, said = _model_request(call.request)
             return replace(call, name=name, lane=(), request=Request(body=dump(said).encode()))
         case Kind.TOOL:
             request: JsonObject = {"arguments": arguments_by_name(call.request)}
@@ -106,7 +106,7 @@ def spoken(step: Exchange, call: Call) -> Exchange:
 # -- model calls ----------------------------------------------------------------------------------------------------------
 
 
-def _asked_of_a_model(request: Request) -> tuple[str, JsonObject]:
+def _model_request(request: Request) -> tuple[str, JsonObject]:
     """Return the name of the step that a request asks for, and what it says."""
     match = find_dialect_of(request)
     if match is None:
@@ -275,7 +275,7 @@ def tools_in_history(steps: Sequence[Recorded], used: Collection[int]) -> dict[i
     }
 
 
-def not_asked_for(steps: Sequence[Recorded], used: Collection[int]) -> tuple[dict[int, Served], frozenset[int]]:
+def not_requested(steps: Sequence[Recorded], used: Collection[int]) -> tuple[dict[int, Served], frozenset[int]]:
     """Return the steps that a program need not ask for: `told_tools` and `own_embeddings`."""
     return tools_in_history(steps, used), own_embeddings(steps, used)
 

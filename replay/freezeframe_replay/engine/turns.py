@@ -47,7 +47,7 @@ class Turns:
 
     async def wait(self, answer: Exchange) -> None:
         """Return in a task when the answer is due."""
-        if _was_given_up(answer):
+        if _was_abandoned(answer):
             await self.stay_open(answer)
         elif self._real_time:
             if not answer.request.method:
@@ -58,7 +58,7 @@ class Turns:
 
     def wait_in_thread(self, answer: Exchange) -> None:
         """Return in a thread when the answer is due."""
-        if _was_given_up(answer):
+        if _was_abandoned(answer):
             self._pace.wait_in_thread_for_good(answer.end_time_unix_nano, self._in_vain(answer), answer.start_time_unix_nano)
         elif self._real_time:
             self._on_time(answer.end_time_unix_nano)
@@ -100,7 +100,7 @@ def _came_ns(answer: Exchange) -> int:
     return answer.start_time_unix_nano + offset_ns if offset_ns else answer.end_time_unix_nano
 
 
-def _was_given_up(answer: Exchange) -> bool:
+def _was_abandoned(answer: Exchange) -> bool:
     """Return whether the run stopped waiting before there was an answer: its task was cancelled, or its process ended."""
     if answer.response.completion is not Completion.NONE:
         return False

@@ -53,7 +53,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedAgain:
+class RepeatedCall:
     """One question that was asked again."""
 
     run_id: str
@@ -89,7 +89,7 @@ def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> I
             yield step
 
 
-def ask_again(fixture: Fixture, step: Step, canary: Canary) -> AskedAgain:
+def ask_again(fixture: Fixture, step: Step, canary: Canary) -> RepeatedCall:
     """Ask a recorded question for real and return what drifted.
 
     Raises:
@@ -101,20 +101,20 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> AskedAgain:
     shown = shown_address(url)
     try:
         with build_opener(NoRedirect).open(outgoing, timeout=canary.timeout_s) as response:
-            now = _said(step, response.status, tuple(response.headers.items()), response.read())
+            now = _facts_of_answer(step, response.status, tuple(response.headers.items()), response.read())
     except HTTPError as error:
         with error:
             reason = error.read(300).decode(errors="replace")
-        return AskedAgain(run_id=fixture.run_id, step=step.number, url=shown, error=f"HTTP {error.code}: {reason}")
+        return RepeatedCall(run_id=fixture.run_id, step=step.number, url=shown, error=f"HTTP {error.code}: {reason}")
     except (URLError, TimeoutError, OSError) as error:
-        return AskedAgain(run_id=fixture.run_id, step=step.number, url=shown, error=str(getattr(error, "reason", error)))
+        return RepeatedCall(run_id=fixture.run_id, step=step.number, url=shown, error=str(getattr(error, "reason", error)))
     recorded = step.exchange.response
-    before = _said(step, recorded.status or 0, recorded.headers, recorded.body)
+    before = _facts_of_answer(step, recorded.status or 0, recorded.headers, recorded.body)
     if not _says_anything(before):
         reason = "nothing to compare: the recorded answer has no model, words, calls or finish reason"
-        return AskedAgain(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
+        return RepeatedCall(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
     decides = _is_steady(request) and "text" not in canary.ignore
-    return AskedAgain(
+    return RepeatedCall(
         run_id=fixture.run_id,
         step=step.number,
         url=shown,
@@ -123,7 +123,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> AskedAgain:
     )
 
 
-def has_drifted(asked: AskedAgain) -> bool:
+def has_drifted(asked: RepeatedCall) -> bool:
     """Return whether something drifted that should not have: a text counts only if the request asks for a stable one."""
     return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
 
@@ -202,7 +202,7 @@ def _rebased(url: str, base: str) -> str:
 # -- the answer ---------------------------------------------------------------------------------------------------------
 
 
-def _said(step: Step, status: int, headers: Headers, body: bytes) -> AnswerFacts:
+def _facts_of_answer(step: Step, status: int, headers: Headers, body: bytes) -> AnswerFacts:
     match = find_dialect_of(step.exchange.request)
     if match is None:
         return AnswerFacts(status=status, text=body.decode(errors="replace"))

@@ -208,7 +208,7 @@ def _change_exchange(step: Step, edit: Edit) -> Exchange:
         case Target.BODY:
             return _answered(exchange, _body(step, edit))
         case Target.RESPONSE if exchange.kind is Kind.MODEL:
-            return _answered(exchange, _said(exchange, str(edit.value)))
+            return _answered(exchange, _response_with_text(exchange, str(edit.value)))
         case Target.RESPONSE if not of_function:
             return _answered(
                 exchange, replace(exchange.response, chunks=_chunks(exchange, str(edit.value)), headers=_plain(exchange))
@@ -248,7 +248,7 @@ def _body(step: Step, edit: Edit) -> Response:
     return replace(response, chunks=_chunks(step.exchange, changed), headers=_plain(step.exchange))
 
 
-def _said(exchange: Exchange, text: str) -> Response:
+def _response_with_text(exchange: Exchange, text: str) -> Response:
     """Return the model's answer with another text, in the wire format and the mode (whole or streamed) of the recorded one."""
     recorded = exchange.response
     dialect = dialect_of(exchange.request, exchange.dialect)

@@ -129,12 +129,12 @@ def _outcome_effect(effect: Callable[[bool, str, str], Effect], original: Fixtur
     if recorded is None or found is None:
         return effect(False, UNKNOWN, "the same path, and no outcome to compare")
     raised = any(item.kind is DivergenceKind.OUTCOME_CHANGED for item in report.divergences)
-    if not (raised or _said(recorded) != _said(found)):
+    if not (raised or _answer_of_text(recorded) != _answer_of_text(found)):
         return effect(False, "none", "")
-    return effect(True, "outcome", f"{shorten(_said(recorded), 60)} > {shorten(_said(found), 60)}")
+    return effect(True, "outcome", f"{shorten(_answer_of_text(recorded), 60)} > {shorten(_answer_of_text(found), 60)}")
 
 
-def _said(text: str) -> Any:
+def _answer_of_text(text: str) -> Any:
     """Return an outcome as a value; for an exception, its class and text."""
     value = json_or_text(text)
     if isinstance(value, dict) and value.get(values.TAG) == "exception":

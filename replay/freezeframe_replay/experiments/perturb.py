@@ -124,13 +124,13 @@ def _results(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
         if exchange.request.method or exchange.response.completion is not Completion.COMPLETE:
             continue
         result = json.loads(exchange.response.body or b"null")
-        for said, changed in _distinct(result, _given_otherwise(result, rng)):
+        for said, changed in _distinct(result, _changed_arguments(result, rng)):
             edit = Edit(target=Target.RESULT, step=step.number, value=changed)
             yield _forked(fixture, edit, Aim.RESULT, f"{exchange.name}: {said}")
         yield _failing(fixture, step)
 
 
-def _given_otherwise(result: Any, rng: random.Random) -> Iterator[tuple[str, Any]]:
+def _changed_arguments(result: Any, rng: random.Random) -> Iterator[tuple[str, Any]]:
     if isinstance(result, list) and result:
         yield "an empty list", []
         if len(result) > 1:

@@ -89,7 +89,7 @@ class CachedAnswers:
                 continue
             self._runs.add(trace_id)
             for span in self._store.load_spans(trace_id):
-                exchange = exchange_from_span(span) if _is_as_said(span) else None
+                exchange = exchange_from_span(span) if _is_unredacted(span) else None
                 if exchange is not None and exchange.response.completion is Completion.COMPLETE:
                     self._answers.setdefault(_place(exchange), (exchange, span))
 
@@ -98,7 +98,7 @@ def _place(exchange: Exchange) -> tuple[str, str]:
     return urlsplit(exchange.request.url).netloc, exchange_key(exchange).digest
 
 
-def _is_as_said(span: SpanRecord) -> bool:
+def _is_unredacted(span: SpanRecord) -> bool:
     """Return whether a span holds a model's whole answer, and redaction changed nothing in the span."""
     changed = span.text(genai.REDACTION_SURROGATES) not in (None, "", "{}") or genai.REDACTION_UNREAD in span.attributes
     omitted = {genai.REQUEST_BODY_OMITTED, genai.RESPONSE_BODY_OMITTED} & span.attributes.keys()

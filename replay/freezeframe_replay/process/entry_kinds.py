@@ -36,8 +36,8 @@ def is_entry_point(found: Any, entry: Entry, own: OwnCode) -> bool:
     if entry.kind is EntryKind.FUNCTION:
         return is_marked(found)
     if entry.kind is EntryKind.REQUEST:
-        return _is_servicer(found, entry, own) if _given(entry, "method") == METHOD else is_application(found)
-    by = _given(entry, "by")
+        return _is_servicer(found, entry, own) if _argument(entry, "method") == METHOD else is_application(found)
+    by = _argument(entry, "by")
     return by in _TASKS and _TASKS[by](found, own)
 
 
@@ -47,7 +47,7 @@ def may_be_made(maker: Any, attribute: str, entry: Entry, own: OwnCode) -> bool:
         return False
     if inspect.isclass(maker):
         if entry.kind is EntryKind.REQUEST and not attribute:
-            return _given(entry, "method") == METHOD and _is_servicer(maker, entry, own)
+            return _argument(entry, "method") == METHOD and _is_servicer(maker, entry, own)
         method = inspect.getattr_static(maker, attribute, None) if attribute.isidentifier() else None
         return entry.kind is EntryKind.TASK and method is not None and is_entry_point(method, entry, own)
     return entry.kind is EntryKind.REQUEST and not attribute and inspect.isfunction(maker) and _makes_an_application(maker)
@@ -74,7 +74,7 @@ def made_by_the_framework(target: str, own: OwnCode) -> Callable[[], Any] | None
     return make
 
 
-def _given(entry: Entry, name: str) -> Any:
+def _argument(entry: Entry, name: str) -> Any:
     """Return a text of the recorded input, read as the call reads it; None if there is none."""
     arguments: Any = values.decode(entry.input or "{}")
     value = arguments.get(name) if isinstance(arguments, dict) else None
@@ -120,7 +120,7 @@ def _is_servicer(found: Any, entry: Entry, own: OwnCode) -> bool:
     if inspect.isroutine(found):
         return _takes_context(found, own)
     kind = found if inspect.isclass(found) else type(found)
-    name = (_given(entry, "path") or "").rpartition("/")[2]
+    name = (_argument(entry, "path") or "").rpartition("/")[2]
     if not name.isidentifier() or name.startswith("_") or not _is_defined_in(kind, own):
         return False
     method = inspect.getattr_static(kind, name, None)

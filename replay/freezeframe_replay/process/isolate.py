@@ -104,7 +104,7 @@ def _address(args: tuple[Any, ...]) -> str:
 class _Read(NamedTuple):
     """One read of a clock, in ns: what the program was told, and between which times the run read it."""
 
-    told_ns: int
+    reported_ns: int
     earliest_ns: int
     latest_ns: int
 
@@ -165,7 +165,7 @@ class RecordedClock:
             return self._real_ns()
         read = self._tell()
         self._keep(file, _WALL_OFF_BY_NS, read)
-        return read.told_ns
+        return read.reported_ns
 
     def _tell(self) -> _Read:
         """Return the time that the program is told: that of the clock, or of the run's next call if that is earlier."""
@@ -178,7 +178,7 @@ class RecordedClock:
     def _counted(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
         @functools.wraps(sleep)
         def counted(seconds: float, /) -> None:
-            begun_ns, real_ns = self._tell().told_ns, self._real_ns()
+            begun_ns, real_ns = self._tell().reported_ns, self._real_ns()
             sleep(seconds)
             # Not what it overslept: that is the machine's.
             self._slept_until.ns = begun_ns + min(self._real_ns() - real_ns, int(float(seconds) * 1e9))
@@ -199,7 +199,7 @@ class RecordedClock:
                 return real()
             read = _Read(*(moment_ns + self._ahead_ns for moment_ns in self._tell()))
             self._keep(file, _OFF_BY_NS, read)
-            return of_ns(read.told_ns)
+            return of_ns(read.reported_ns)
 
         return tell
 
@@ -236,7 +236,7 @@ class RecordedClock:
             for one, other in itertools.combinations(tuple(reads), 2):
                 begun, ended = sorted((one, other))
                 most_ns = ended.latest_ns - begun.earliest_ns
-                yield ended.told_ns - begun.told_ns, ended.earliest_ns - begun.latest_ns, most_ns, off_by_ns
+                yield ended.reported_ns - begun.reported_ns, ended.earliest_ns - begun.latest_ns, most_ns, off_by_ns
 
     def restart(self) -> None:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time."""

@@ -95,7 +95,7 @@ class Peers:
         with self.turn() as used:
             return dict(used)
 
-    def somebody_left(self) -> bool:
+    def any_diverged(self) -> bool:
         """Return whether a process other than the first has left the recording."""
         return any(b'"left"' in line for line in self._lines(0))
 

@@ -375,7 +375,7 @@ def _wait(process: subprocess.Popen[str], until: _Until) -> str | None:
             now_s = time.monotonic()
             if until.on_look is not None:
                 until.on_look(until.peers.served())
-            if left_at_s is None and until.peers.somebody_left():
+            if left_at_s is None and until.peers.any_diverged():
                 left_at_s = now_s
             if left_at_s is not None and now_s - left_at_s > _PATIENCE_S:
                 return None

@@ -40,7 +40,7 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
     """
     if given["method"] == "WEBSOCKET":
         is_aiohttp = type(app).__module__ == "aiohttp.web_app"
-        asyncio.run(_talk_aiohttp(app, given, output) if is_aiohttp else _talk(app, given, output))
+        asyncio.run(_converse_aiohttp(app, given, output) if is_aiohttp else _converse(app, given, output))
         return
     answered: Any = values.decode(output) if output else None
     left_after = answered.get("client_left_after") if isinstance(answered, dict) else None
@@ -64,7 +64,7 @@ async def _ask_asgi(app: Any, given: Mapping[str, Any], left_after: int | None) 
     await _call_asgi(app, given, client, {"type": "http", "method": given["method"], "scheme": "http"})
 
 
-async def _talk(app: Any, given: Mapping[str, Any], output: str | None) -> None:
+async def _converse(app: Any, given: Mapping[str, Any], output: str | None) -> None:
     own = {"type": "websocket", "scheme": "ws", "subprotocols": [], RECEIVED: given["received"]}
     await _call_asgi(app, given, _Talker(given["received"], cancels=output is None), own)
 
@@ -256,7 +256,7 @@ def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[
     return test_utils.make_mocked_request(method, path, headers, payload=reader).clone(remote=given["client"])
 
 
-async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
+async def _converse_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
     """Let aiohttp's own WebSocket talk with a client that gives its frames to the parser."""
     from aiohttp import WSCloseCode, web
     from aiohttp.http import WS_CLOSING_MESSAGE

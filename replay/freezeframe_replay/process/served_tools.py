@@ -37,13 +37,13 @@ def called_by_name(exchange: Exchange) -> Exchange:
     What an MCP client says of itself when it connects is left out: one in another language is another client.
     """
     if exchange.kind is Kind.MCP and exchange.name == CONNECT:
-        return replace(exchange, request=_asked({}))
+        return replace(exchange, request=_request({}))
     if exchange.kind not in FUNCTIONS or exchange.seam == RECONSTRUCTED:
         return exchange
-    return replace(exchange, request=_asked(as_object(arguments_by_name(exchange.request))))
+    return replace(exchange, request=_request(as_object(arguments_by_name(exchange.request))))
 
 
-def _asked(arguments: Mapping[str, JsonValue]) -> Request:
+def _request(arguments: Mapping[str, JsonValue]) -> Request:
     return Request(body=dump({"args": [], "kwargs": dict(arguments)}).encode())
 
 
@@ -70,7 +70,9 @@ class ServedTools:
             return as_object(self._recorded(CALL, {"name": name, "arguments": dict(arguments)}, lane)).get("content")
         self.asked.add(name)
         known = self.tools.get(name)
-        call = Call(kind=Kind.TOOL if known is None else known.kind, name=name, seam=SEAM, request=_asked(arguments), lane=lane)
+        call = Call(
+            kind=Kind.TOOL if known is None else known.kind, name=name, seam=SEAM, request=_request(arguments), lane=lane
+        )
         return self._result(call)
 
     def answer(self, message: JsonValue, lane: Lane = ()) -> JsonObject | None:
@@ -107,7 +109,7 @@ class ServedTools:
 
     def _recorded(self, method: str, params: JsonObject, lane: Lane) -> JsonValue:
         self.asked.add(MCP_METHODS)
-        return self._result(Call(kind=Kind.MCP, name=method, seam=SEAM, request=_asked(params), lane=lane))
+        return self._result(Call(kind=Kind.MCP, name=method, seam=SEAM, request=_request(params), lane=lane))
 
     def _result(self, call: Call) -> JsonValue:
         answer = self._respond(call)
@@ -116,14 +118,14 @@ class ServedTools:
         if answer.error is not None:
             error = values.decode_exception(answer.error)
             raise ToolFailure(f"{type(error).__name__}: {error}")
-        return _said(parse(answer.response.body))
+        return _content(parse(answer.response.body))
 
 
 MCP_METHODS: Final = "mcp:"
 """Stands for all that was recorded of MCP; no tool has such a name."""
 
 
-def _said(result: JsonValue) -> JsonValue:
+def _content(result: JsonValue) -> JsonValue:
     """Return a tool's result as the model is told of it: LangChain's tools return a message around it."""
     tagged = as_object(result)
     if str(tagged.get("class")).endswith(":ToolMessage"):

@@ -201,14 +201,14 @@ def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], so
     step = one or other
     assert step is not None
     kind = step.exchange.kind
-    said_before, said_after = _said(one), _said(other)
+    said_before, said_after = _output_attributes(one), _output_attributes(other)
     sides = _side(one, said_before), _side(other, said_after)
     if one is None or other is None:
         return StepPair(how=How.ADDED if one is None else How.REMOVED, kind=kind, before=sides[0], after=sides[1])
     asked, answered = (
         differences(*values, context=context)
         for values in (
-            (_asked(one.exchange, aliases[0]), _asked(other.exchange, aliases[1])),
+            (_request_value(one.exchange, aliases[0]), _request_value(other.exchange, aliases[1])),
             (_answered(one.exchange, said_before, aliases[0]), _answered(other.exchange, said_after, aliases[1])),
         )
     )
@@ -261,10 +261,10 @@ def is_made_anew(exchange: Exchange, part: str, path: str) -> bool:
 
 def values_of(step: Step, alias: Alias) -> tuple[Any, Any]:
     """Return what a step asked and what it was answered, as they are compared."""
-    return _asked(step.exchange, alias), _answered(step.exchange, _said(step), alias)
+    return _request_value(step.exchange, alias), _answered(step.exchange, _output_attributes(step), alias)
 
 
-def _asked(exchange: Exchange, alias: Alias) -> Any:
+def _request_value(exchange: Exchange, alias: Alias) -> Any:
     request = exchange.request
     if not request.method:
         return comparable_body(request, alias=alias)
@@ -286,7 +286,7 @@ def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias)
     return answer
 
 
-def _said(step: Step | None) -> dict[str, AttributeValue]:
+def _output_attributes(step: Step | None) -> dict[str, AttributeValue]:
     """Return what the wire dialect reads from a model's answer."""
     if step is None or step.exchange.kind is not Kind.MODEL:
         return {}
@@ -323,7 +323,7 @@ def _side(step: Step | None, said: dict[str, AttributeValue]) -> Side | None:
 
 def side_of(step: Step) -> Side:
     """Return what a step took, as one half of a pair."""
-    side = _side(step, _said(step))
+    side = _side(step, _output_attributes(step))
     assert side is not None
     return side
 

@@ -28,12 +28,12 @@ class TranscriptCall:
     """What the model was told, if that is not the result."""
     error: str = ""
     documents: tuple[FoundDocument, ...] = ()
-    asked_in: int | None = None
+    requested_in_step: int | None = None
     """Step of the model call that asked for it."""
 
 
 @dataclass(slots=True, kw_only=True)
-class AskedCall:
+class AnnouncedCall:
     """A call that a model asked for, until its result is met."""
 
     call: TranscriptCall
@@ -51,15 +51,15 @@ class AskedCalls:
     """The calls that models asked for, until the result of each is met."""
 
     def __init__(self) -> None:
-        self._open: list[AskedCall] = []
+        self._open: list[AnnouncedCall] = []
 
-    def add(self, asked: AskedCall) -> None:
+    def add(self, asked: AnnouncedCall) -> None:
         self._open.append(asked)
 
-    def remove(self, asked: AskedCall) -> None:
+    def remove(self, asked: AnnouncedCall) -> None:
         self._open.remove(asked)
 
-    def answered_by(self, made: TranscriptCall, call_id: str | None, lane: Lane) -> AskedCall | None:
+    def answered_by(self, made: TranscriptCall, call_id: str | None, lane: Lane) -> AnnouncedCall | None:
         """Return the request of a model that this call answers: by its id, else by name and arguments; of the nearest lane."""
         open_ones = [item for item in self._open if item.call.node is None]
         if call_id and (found := [item for item in open_ones if item.id == call_id]):
@@ -74,7 +74,7 @@ class AskedCalls:
             return named[0] if len(named) == 1 else None
         return max(equal, key=lambda item: nearness(item.lane, lane))
 
-    def told_in(self, call_id: JsonValue, conversation: int, lane: Lane, history: str) -> AskedCall | None:
+    def call_announced_in(self, call_id: JsonValue, conversation: int, lane: Lane, history: str) -> AnnouncedCall | None:
         """Return the call whose result a conversation holds: one of its own, else of the nearest lane.
 
         A conversation that was not known before (`history`) names its calls itself, and only a call like that is meant.
@@ -99,5 +99,5 @@ def nearness(one: Lane, other: Lane) -> tuple[bool, int]:
     return one == other, min(len(one), len(other)) if shared is None else shared
 
 
-def _has_arguments_of(asked: AskedCall, made: TranscriptCall) -> bool:
+def _has_arguments_of(asked: AnnouncedCall, made: TranscriptCall) -> bool:
     return asked.call.arguments == made.arguments

@@ -30,7 +30,7 @@ class FoundDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidPart:
+class MessagePart:
     """Part of a message; `kind` is ``text``, ``reasoning``, or the name of what cannot be shown as text."""
 
     role: str
@@ -53,28 +53,30 @@ def instructions_of(messages: Iterable[JsonObject]) -> str:
     return "\n\n".join(texts)
 
 
-def parts_of(message: JsonObject) -> list[SaidPart]:
+def parts_of(message: JsonObject) -> list[MessagePart]:
     role = str(message.get("role") or "")
-    return [said for part in as_list(message.get("parts")) for said in said_in(role, as_object(part))]
+    return [said for part in as_list(message.get("parts")) for said in parts_said(role, as_object(part))]
 
 
-def said_in(role: str, part: JsonObject) -> list[SaidPart]:
+def parts_said(role: str, part: JsonObject) -> list[MessagePart]:
     """Return a part of a message; nothing if it is empty."""
     kind, content = str(part.get("type") or "part"), part.get("content")
     if kind in ("text", "reasoning"):
         text = content if isinstance(content, str) else readable(content)
-        return [SaidPart(role=role, kind=kind, text=text)] if text else []
+        return [MessagePart(role=role, kind=kind, text=text)] if text else []
     if kind == "tool_call":
         called = f"{part.get('name')}({readable(plain(part.get('arguments')))})"
-        return [SaidPart(role=role, kind="tool call", text=called)]
+        return [MessagePart(role=role, kind="tool call", text=called)]
     if kind == "tool_call_response":
-        return [SaidPart(role=role, kind="tool result", text=readable(plain(part.get("response"))))]
+        return [MessagePart(role=role, kind="tool result", text=readable(plain(part.get("response"))))]
     if kind == "blob":
         return [
-            SaidPart(role=role, kind=f"{part.get('mime_type') or part.get('modality')}", text=f"{len(str(content))} characters")
+            MessagePart(
+                role=role, kind=f"{part.get('mime_type') or part.get('modality')}", text=f"{len(str(content))} characters"
+            )
         ]
     rest: dict[str, JsonValue] = {name: value for name, value in part.items() if name != "type"}
-    return [SaidPart(role=role, kind=kind.replace("_", " "), text=readable(rest))]
+    return [MessagePart(role=role, kind=kind.replace("_", " "), text=readable(rest))]
 
 
 def message_key(message: JsonObject, *, ids: bool) -> str:

@@ -12,19 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from freezeframe_replay.report.asked_calls import AskedCall, AskedCalls, TranscriptCall, nearness
+from freezeframe_replay.report.asked_calls import AnnouncedCall, AskedCalls, TranscriptCall, nearness
 from freezeframe_replay.report.messages import (
     INSTRUCTIONS,
-    SaidPart,
+    MessagePart,
     arguments_by_name,
     instructions_of,
     message_key,
     parts_of,
+    parts_said,
     plain,
     read_documents,
     read_messages,
     readable,
-    said_in,
 )
 from freezeframe_replay.report.outline import Node, Outline, call_kind, outline_run
 from freezeframe_replay.report.render import counted
@@ -69,8 +69,8 @@ class Turn:
     """The system prompt, if it is new or changed."""
     tools: tuple[str, ...] = ()
     """Names of the offered tools, if they are new or changed."""
-    new: tuple[SaidPart, ...] = ()
-    answer: tuple[SaidPart | TranscriptCall, ...] = ()
+    new: tuple[MessagePart, ...] = ()
+    answer: tuple[MessagePart | TranscriptCall, ...] = ()
     model: str = ""
     finish: str = ""
     cut: str = ""
@@ -182,7 +182,7 @@ class _Reader:
         if not parts and exchange is not None and exchange.response.body and not turn.error:
             # an embedding's vectors, or a format that no dialect reads
             kind = "vectors" if text_of(reply, genai.OPERATION_NAME) == genai.OP_EMBEDDINGS else "as it came"
-            parts = (SaidPart(role="assistant", kind=kind, text=readable_body(exchange)),)
+            parts = (MessagePart(role="assistant", kind=kind, text=readable_body(exchange)),)
         self._items.append(replace(turn, answer=parts))
         self._answered.update(keys)
         conversation.text, conversation.answers = text, keys
@@ -210,12 +210,12 @@ class _Reader:
         self._conversations.append(begun)
         return begun
 
-    def _answer(self, turn: Turn, answers: Sequence[JsonObject], lane: Lane) -> tuple[SaidPart | TranscriptCall, ...]:
-        parts: list[SaidPart | TranscriptCall] = []
+    def _answer(self, turn: Turn, answers: Sequence[JsonObject], lane: Lane) -> tuple[MessagePart | TranscriptCall, ...]:
+        parts: list[MessagePart | TranscriptCall] = []
         for message in answers:
             for part in map(as_object, as_list(message.get("parts"))):
                 if part.get("type") != "tool_call":
-                    parts += said_in("assistant", part)
+                    parts += parts_said("assistant", part)
                     continue
                 name, identity = str(part.get("name") or ""), part.get("id")
                 call = TranscriptCall(
@@ -223,11 +223,11 @@ class _Reader:
                     name=name,
                     arguments=readable(plain(part.get("arguments"))),
                     node=None,
-                    asked_in=turn.node.step,
+                    requested_in_step=turn.node.step,
                 )
                 call_id = identity if isinstance(identity, str) else None
                 self._asked.add(
-                    AskedCall(
+                    AnnouncedCall(
                         call=call,
                         turn=len(self._items),
                         part=len(parts),
@@ -292,7 +292,7 @@ class _Reader:
             self._items.append(made)
             return
         self._asked.remove(call)
-        self._put(call, replace(made, asked_in=call.call.asked_in))
+        self._put(call, replace(made, requested_in_step=call.call.requested_in_step))
         if call.id is not None:
             self._asked.add(call)  # what the model is told of it is still to come
 
@@ -303,7 +303,7 @@ class _Reader:
             return False
         joined = True
         for part in parts:
-            made_call = self._asked.told_in(part.get("id"), conversation, lane, history)
+            made_call = self._asked.call_announced_in(part.get("id"), conversation, lane, history)
             if made_call is None:
                 joined = False
                 continue
@@ -319,7 +319,7 @@ class _Reader:
     def _key(self, message: JsonObject) -> str:
         return message_key(message, ids=self._ids)
 
-    def _put(self, asked: AskedCall, call: TranscriptCall) -> None:
+    def _put(self, asked: AnnouncedCall, call: TranscriptCall) -> None:
         asked.call = call
         turn = self._items[asked.turn]
         assert isinstance(turn, Turn)

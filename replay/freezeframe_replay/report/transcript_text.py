@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from freezeframe_replay.report.asked_calls import TranscriptCall
-from freezeframe_replay.report.messages import SaidPart
+from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import ROOT_LANE, Node
 from freezeframe_replay.report.render import duration, printable
 from freezeframe_replay.report.transcript import Transcript, Turn
@@ -41,34 +41,34 @@ def _turn(turn: Turn, *, several: bool) -> Iterator[str]:
     named = f"{turn.node.kind} {turn.model or turn.node.name}"
     yield _head(turn.node, named, f"conversation {turn.conversation}" if several else "", turn.cut)
     if turn.instructions:
-        yield _said("system", turn.instructions)
+        yield _labelled("system", turn.instructions)
     if turn.tools:
-        yield _said("tools offered", ", ".join(turn.tools))
-    yield from (_said("changed", change) for change in turn.changes)
+        yield _labelled("tools offered", ", ".join(turn.tools))
+    yield from (_labelled("changed", change) for change in turn.changes)
     yield from (_part(part) for part in turn.new)
-    yield from (_part(part) for part in turn.answer if isinstance(part, SaidPart))
+    yield from (_part(part) for part in turn.answer if isinstance(part, MessagePart))
     if turn.finish:
-        yield _said("finish", turn.finish)
+        yield _labelled("finish", turn.finish)
     if turn.error:
-        yield _said("error", turn.error)
+        yield _labelled("error", turn.error)
 
 
 def _call(call: TranscriptCall) -> Passage:
     named = f"{call.kind} {call.name}"
-    origin = "" if call.asked_in is None else f"asked for in step {call.asked_in}"
+    origin = "" if call.requested_in_step is None else f"asked for in step {call.requested_in_step}"
     lines = [_head(call.node, named, origin)] if call.node is not None else [_line("step none", named, "not recorded", origin)]
     if call.arguments:
-        lines.append(_said("arguments", call.arguments))
+        lines.append(_labelled("arguments", call.arguments))
     if call.documents:
         for document in call.documents:
             score = "" if document.score is None else f" score {document.score:.4g}"
-            lines.append(_said(f"chunk {printable(document.id)}{score}", document.text))
+            lines.append(_labelled(f"chunk {printable(document.id)}{score}", document.text))
     elif call.result:
-        lines.append(_said("result", call.result))
+        lines.append(_labelled("result", call.result))
     if call.received:
-        lines.append(_said("the model was told", call.received))
+        lines.append(_labelled("the model was told", call.received))
     if call.error:
-        lines.append(_said("error", call.error))
+        lines.append(_labelled("error", call.error))
     return Passage(step=None if call.node is None else call.node.step, text="\n".join(lines))
 
 
@@ -85,12 +85,12 @@ def _line(*words: str) -> str:
     return "  ".join(printable(word) for word in words if word)
 
 
-def _part(part: SaidPart) -> str:
+def _part(part: MessagePart) -> str:
     label = part.role if part.kind == "text" else f"{part.role} ({part.kind})"
-    return _said(label, f"{len(part.text):,} characters of vectors" if part.kind == "vectors" else part.text)
+    return _labelled(label, f"{len(part.text):,} characters of vectors" if part.kind == "vectors" else part.text)
 
 
-def _said(label: str, text: str) -> str:
+def _labelled(label: str, text: str) -> str:
     """Return a labelled text; its further lines are indented."""
     first, *rest = text.splitlines() or [""]
     return "\n".join([f"  {printable(label)}: {printable(first)}", *(f"{_INDENT}{printable(line)}" for line in rest)])

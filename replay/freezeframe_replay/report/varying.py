@@ -46,12 +46,12 @@ def _count(step: Step, part: str, values: tuple[Any, Any], differed: Counter[Fie
     """Count the fields that differ in a pair of values, each once, and note those that do not; return the first."""
     paths = (item.path for item in islice(differences(*values), MAX_DIFFERENCES))
     found = frozenset(field_of(step.exchange, part, path) for path in paths)
-    differed.update(item for item in found if not _is_said(step, part, item[3]))
+    differed.update(item for item in found if not _is_text(step, part, item[3]))
     stayed.update(field_of(step.exchange, part, path) for path in islice(_equal(*values, "$"), MAX_DIFFERENCES))
     return found
 
 
-def _is_said(step: Step, part: str, path: str) -> bool:
+def _is_text(step: Step, part: str, path: str) -> bool:
     if part == ANSWERED:
         return step.exchange.kind is Kind.MODEL and path.startswith("$.messages")
     first, _, rest = path.removeprefix("$.").partition(".")

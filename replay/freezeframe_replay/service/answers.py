@@ -34,7 +34,7 @@ from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
 from freezeframe_replay.sources.run_list import find_runs
 from freezeframe_replay.sources.store import RunRow, json_form
-from freezeframe_replay.web.asked import asked_number, asked_runs
+from freezeframe_replay.web.asked import number_of, run_query
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.openapi import JSON
 from freezeframe_schemas.errors import ConfigError, ReplayError
@@ -73,7 +73,7 @@ async def get_runs(request: web.Request) -> web.Response:
 
     def find() -> Sequence[RunRow]:
         flush(request.app[HOME])
-        query = asked_runs(request.query)
+        query = run_query(request.query)
         return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS])).rows
 
     return _json(await asyncio.to_thread(find))
@@ -105,7 +105,7 @@ async def post_labels(request: web.Request) -> web.Response:
 
 async def get_trends(request: web.Request) -> web.Response:
     """Runs, failures, times and cost by hour or day (the last 7 days unless since is given)."""
-    return _json(await asyncio.to_thread(trend_of, request.app, asked_runs({"since": LATELY, **request.query})))
+    return _json(await asyncio.to_thread(trend_of, request.app, run_query({"since": LATELY, **request.query})))
 
 
 async def get_sets(request: web.Request) -> web.Response:
@@ -120,8 +120,8 @@ async def get_set(request: web.Request) -> web.Response:
 
 async def get_failures(request: web.Request) -> web.Response:
     """Similar failures in groups, each with its newest run (freezeframe failures)."""
-    limit = asked_number(request.query, "limit", FailuresParameters().limit)
-    since = asked_runs({"since": request.query.get("since", "")}).since
+    limit = number_of(request.query, "limit", FailuresParameters().limit)
+    since = run_query({"since": request.query.get("since", "")}).since
     return await _done(request, FAILURES, FailuresParameters(limit=limit, since=since))
 
 

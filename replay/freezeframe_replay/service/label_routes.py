@@ -19,7 +19,7 @@ from freezeframe_replay.local.home import STORE_VARIABLE, Home
 from freezeframe_replay.process.kept import redactor_like
 from freezeframe_replay.service.replay_routes import own_form
 from freezeframe_replay.service.state import HOME, LABELS, read
-from freezeframe_replay.web.asked import asked_number
+from freezeframe_replay.web.asked import number_of
 from freezeframe_replay.web.redirects import see
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.run import Run
@@ -50,7 +50,7 @@ async def keep_label(request: web.Request, given: Mapping[str, object]) -> tuple
         raise web.HTTPBadRequest(text=f"label: found {label!r:.80}, expected one word of up to 40 letters, digits and ._+/-")
     if len(note) > _MAX_NOTE_LENGTH:
         raise web.HTTPBadRequest(text=f"note: {len(note):,} characters, expected at most {_MAX_NOTE_LENGTH:,}")
-    step = asked_number({"step": str(given["step"])}, "step") if given.get("step") else None
+    step = number_of({"step": str(given["step"])}, "step") if given.get("step") else None
     return await asyncio.to_thread(_keep, request, step, label, note), step
 
 

@@ -21,7 +21,7 @@ from freezeframe_replay.service.state import COSTS, HOME, LABELS, STORE, TOKEN, 
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages
-from freezeframe_replay.web.asked import asked_runs
+from freezeframe_replay.web.asked import run_query
 from freezeframe_replay.web.redirects import see
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.whole_file import replace_file
@@ -95,7 +95,7 @@ async def change_views(request: web.Request) -> web.Response:
 
 def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:
     flush(request.app[HOME])
-    query, labels = asked_runs(request.query), request.app[LABELS].of_runs()
+    query, labels = run_query(request.query), request.app[LABELS].of_runs()
     has_labels = any(found.label for found in labels.values())
     return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS], has_labels=has_labels)), labels
 

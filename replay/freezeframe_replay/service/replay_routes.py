@@ -25,7 +25,7 @@ from freezeframe_replay.report.regression import Expect
 from freezeframe_replay.service.history import MAX_KEPT
 from freezeframe_replay.service.job import Job
 from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, download, html, load, read
-from freezeframe_replay.web.asked import asked_number
+from freezeframe_replay.web.asked import number_of
 from freezeframe_replay.web.downloads import archive_with_test
 from freezeframe_replay.web.edit_page import Editable, EditedPart, edit_page, find_editable
 from freezeframe_replay.web.pages import error_page
@@ -91,7 +91,7 @@ async def show_replay(request: web.Request) -> web.Response:
     """Show what a replay found or how far it is; with `after`, once it is further than that."""
     job = await _job(request)
     if "after" in request.query:
-        seen = asked_number(request.query, "after")
+        seen = number_of(request.query, "after")
         if not job.has_ended and job.served <= seen:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(job.moved.wait(), _MAX_WAIT_S)
@@ -121,7 +121,7 @@ async def show_call(request: web.Request) -> web.Response:
     job = await _job(request)
     if job.report is None:
         return see(f"/replays/{job.number}")
-    at = asked_number(request.query, "at")
+    at = number_of(request.query, "at")
     return html(await asyncio.to_thread(call_page, job, job.report, at))
 
 
@@ -158,7 +158,7 @@ def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
     """Return the run, and the part of it to change."""
     query = {"step": str(given.get("step", ""))} if given.get("step") else {}
     reading = read(request)
-    step = asked_number(query, "step") if query else None
+    step = number_of(query, "step") if query else None
     return reading.run, find_editable(reading.run, reading.outline, reading.transcript, step)
 
 
@@ -204,7 +204,7 @@ async def _started(request: web.Request, job: Job) -> web.Response:
 
 
 async def _job(request: web.Request) -> Job:
-    number = asked_number(request.match_info, "number")
+    number = number_of(request.match_info, "number")
     job = await request.app[JOBS].find(number, request.app[STORE].load)
     if job is None:
         raise web.HTTPNotFound(text=f"replay {number}: not kept; the newest {MAX_KEPT} are, as long as their runs are stored")

@@ -13,7 +13,7 @@ from freezeframe_replay.report.reading import Reading
 from freezeframe_replay.service.state import JOBS, LABELS, SOURCE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.sources.costs import costs_of_calls
 from freezeframe_replay.web import run_pages, step_pages
-from freezeframe_replay.web.asked import asked_number
+from freezeframe_replay.web.asked import number_of
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
@@ -30,7 +30,7 @@ async def show_run(request: web.Request) -> web.Response:
     tab = request.query.get("tab", "transcript")
     if tab not in run_pages.TABS:
         raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
-    part = asked_number(request.query, "from")
+    part = number_of(request.query, "from")
     only = request.query.get("only", "")
 
     def build() -> web.Response:
@@ -65,7 +65,7 @@ async def show_step(request: web.Request) -> web.Response:
     """Show one step, its bodies by pages."""
     shown = {name: text for name in ("request", "response", "find") if (text := request.query.get(name))}
     for name in shown.keys() - {"find"}:
-        asked_number({name: shown[name].partition("/")[0]}, name)
+        number_of({name: shown[name].partition("/")[0]}, name)
 
     def build() -> str:
         reading = read(request)

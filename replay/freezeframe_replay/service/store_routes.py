@@ -22,7 +22,7 @@ from freezeframe_replay.sources.failures import FailureGroup, list_failures
 from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.sources.trend import Moment, find_trend
-from freezeframe_replay.web.asked import asked_runs
+from freezeframe_replay.web.asked import run_query
 from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
@@ -69,7 +69,7 @@ async def show_trends(request: web.Request) -> web.Response:
     """Show how many runs there were, how many failed, how long they took and what they cost, by hour or day."""
     parameters = {**request.query, "since": request.query.get("since") or LATELY}
     try:
-        query = asked_runs(parameters)
+        query = run_query(parameters)
     except web.HTTPBadRequest as error:
         return html(trends_page([], parameters, wrong=error.text or ""), status=400)
 

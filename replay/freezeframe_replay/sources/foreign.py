@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.meaning import answer_parts, request_meaning, said_by, same
+from freezeframe_schemas.meaning import answer_parts, contents_of, request_meaning, same
 from freezeframe_schemas.reported_calls import ReportedCall, reported_calls
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.vendors.normalise import normalise
@@ -92,23 +92,23 @@ def _is_reported_again(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -
 
 
 def _agree(call: ReportedCall, other: ReportedCall) -> bool:
-    pairs = ((_said(call), _said(other)), (_answer(call), _answer(other)))
+    pairs = ((_texts_of(call), _texts_of(other)), (_answer(call), _answer(other)))
     return all(not mine or not theirs or mine == theirs for mine, theirs in pairs)
 
 
 def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
     """Return whether a request of the trace begins with a request of the run and the answer that it got."""
-    prompts = [_said(call) for call in reported_calls(spans)]
+    prompts = [_texts_of(call) for call in reported_calls(spans)]
     for call in reported_calls(run):
-        said, answer = _said(call), _answer(call)
+        said, answer = _texts_of(call), _answer(call)
         if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in prompts):
             return True
     return False
 
 
-def _said(call: ReportedCall) -> list[str]:
+def _texts_of(call: ReportedCall) -> list[str]:
     return [same(item) for item in as_objects(request_meaning(call.attributes)["messages"])]
 
 
 def _answer(call: ReportedCall) -> list[str]:
-    return [same(item) for item in said_by(answer_parts(call.attributes))]
+    return [same(item) for item in contents_of(answer_parts(call.attributes))]

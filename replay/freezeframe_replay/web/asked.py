@@ -18,13 +18,13 @@ _PAGE_RUNS: Final = 100
 _TEXTS: Final = ("words", "after", "before")
 
 
-def asked_runs(given: Mapping[str, str]) -> RunQuery:
+def run_query(given: Mapping[str, str]) -> RunQuery:
     """Return what the address asks of the list; an empty field of the form filters nothing.
 
     Raises:
         HTTPBadRequest: a field has no meaning; the text says which, and what was expected.
     """
-    limit, status, sort = asked_number(given, "limit", _PAGE_RUNS), given.get("status", ""), given.get("sort") or NEWEST
+    limit, status, sort = number_of(given, "limit", _PAGE_RUNS), given.get("status", ""), given.get("sort") or NEWEST
     if given.get("failed", "") in ("1", "true"):
         status = NOT_OK
     if status not in STATUSES:
@@ -49,7 +49,7 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
     return RunQuery(**texts, chosen=chosen, since=since, status=status, sort=sort, size=min(limit, _MAX_RUNS))
 
 
-def asked_number(given: Mapping[str, str], name: str, default: int = 1) -> int:
+def number_of(given: Mapping[str, str], name: str, default: int = 1) -> int:
     """Return a number of the address, `default` if it has none.
 
     Raises:

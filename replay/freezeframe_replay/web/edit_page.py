@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final
 from urllib.parse import quote
 
-from freezeframe_replay.report.messages import SaidPart
+from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.report.transcript import Transcript, Turn
@@ -115,16 +115,16 @@ def _answer(run: Run, outline: Outline, transcript: Transcript, step: int) -> Ed
     exchange = next(exchange for exchange in run.exchanges if exchange.span_id == node.span_id)
     note = "It raised an error; your text is what it returns instead." if exchange.error else ""
     if exchange.request.method:
-        text = _said(transcript, exchange) if exchange.kind is Kind.MODEL else body_text(exchange.response)[0]
+        text = _reply(transcript, exchange) if exchange.kind is Kind.MODEL else body_text(exchange.response)[0]
         return Editable(answer=EditedPart.TEXT, place=place_of(node), text=text, step=step, note=note)
     return Editable(answer=EditedPart.RESULT, place=place_of(node), text=_result(exchange), step=step, note=note)
 
 
-def _said(transcript: Transcript, exchange: Exchange) -> str:
+def _reply(transcript: Transcript, exchange: Exchange) -> str:
     """Return what the model said as text, without the calls of tools that it asked for."""
     turn = next((item for item in transcript.items if isinstance(item, Turn) and item.node.span_id == exchange.span_id), None)
     parts = () if turn is None else turn.answer
-    return "\n".join(part.text for part in parts if isinstance(part, SaidPart) and part.kind == "text")
+    return "\n".join(part.text for part in parts if isinstance(part, MessagePart) and part.kind == "text")
 
 
 def _result(exchange: Exchange) -> str:

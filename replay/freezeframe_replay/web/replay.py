@@ -223,7 +223,7 @@ def call_page(replay: Replay, report: Report, at: int) -> str:
         last=last,
         near=near,
         frames=_frames(made, before),
-        asked=_asked(made, exchange),
+        asked=_request_text(made, exchange),
         answer="" if exchange is None else _answer(exchange),
         marks=_MARKS,
         means=_MEANS,
@@ -252,7 +252,7 @@ def _function(frame: StackFrame) -> str:
     return f"{file} {rest.partition(' in ')[2]}"
 
 
-def _asked(made: Made, exchange: Exchange | None) -> str:
+def _request_text(made: Made, exchange: Exchange | None) -> str:
     if made.arguments is not None:
         return call_text(made.name, made.arguments)
     if exchange is None:

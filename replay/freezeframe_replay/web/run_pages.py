@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from freezeframe_replay.report.asked_calls import TranscriptCall
 from freezeframe_replay.report.failure import find_failure
-from freezeframe_replay.report.messages import SaidPart
+from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took
 from freezeframe_replay.report.transcript import Transcript, Turn, make_transcript
@@ -91,7 +91,7 @@ def run_page(
             items=parts[index],
             parts=[_name_of(items) for items in parts],
             part=index,
-            beside=_beside(run, parts[index]),
+            beside=_margin(run, parts[index]),
             conversations=transcript.conversations,
             limits=_LIMITS,
         )
@@ -244,9 +244,9 @@ def _parts(transcript: Transcript) -> list[list[Turn | TranscriptCall]]:
     return parts
 
 
-def _weights(item: Turn | TranscriptCall | SaidPart) -> Iterator[int]:
+def _weights(item: Turn | TranscriptCall | MessagePart) -> Iterator[int]:
     yield _MARKUP
-    if isinstance(item, SaidPart):
+    if isinstance(item, MessagePart):
         yield min(len(item.text), _LIMITS["text"])
     elif isinstance(item, TranscriptCall):
         yield min(len(item.arguments), _LIMITS["arguments"])
@@ -267,7 +267,7 @@ def _nodes_of(items: Iterable[Turn | TranscriptCall]) -> Iterator[Node]:
             yield from (part.node for part in item.answer if isinstance(part, TranscriptCall) and part.node is not None)
 
 
-def _beside(run: Run, items: Sequence[Turn | TranscriptCall]) -> list[dict[str, Any]]:
+def _margin(run: Run, items: Sequence[Turn | TranscriptCall]) -> list[dict[str, Any]]:
     """Return the steps of a part with their times in the run, which are shown next to it."""
     nodes = sorted(_nodes_of(items), key=lambda node: node.step or 0)
     scale = Scale(run) if nodes else None

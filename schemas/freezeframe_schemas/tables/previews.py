@@ -60,15 +60,15 @@ def output_preview(large: Mapping[str, bytes]) -> str:
 
 def _content(raw: bytes, start: int) -> str:
     at = raw.find(_MARK, start)
-    return _said(raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES].lstrip(_BLANKS)) if at >= 0 else ""
+    return _text_of(raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES].lstrip(_BLANKS)) if at >= 0 else ""
 
 
 def _head(raw: bytes) -> str:
     start = raw[:_READ_BYTES]
-    return _said(start) or _short(start.decode(errors="ignore"))
+    return _text_of(start) or _short(start.decode(errors="ignore"))
 
 
-def _said(quoted: bytes) -> str:
+def _text_of(quoted: bytes) -> str:
     """Return the start of a JSON string's text; empty if there is none."""
     if not quoted.startswith(b'"'):
         return ""

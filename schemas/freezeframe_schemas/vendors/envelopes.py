@@ -67,17 +67,17 @@ def mcp_request_of(span: SpanRecord) -> McpRequest | None:
         request = as_object(json_of(span, asked))
         method, result = as_text(request.get("method")) or "", json_of(span, answered)
         if method.startswith(_MCP_METHODS) and span.name == name.format(method) and isinstance(result, dict):
-            params = as_object(_given(request.get("params")))
+            params = as_object(_arguments_of(request.get("params")))
             params.pop("meta", None)
-            return McpRequest(method=method, params=params, result=as_object(_given(result)))
+            return McpRequest(method=method, params=params, result=as_object(_arguments_of(result)))
     return None
 
 
-def _given(found: JsonValue) -> JsonValue:
+def _arguments_of(found: JsonValue) -> JsonValue:
     """Return a dumped model without the fields that are null in it: they were not set."""
     if isinstance(found, list):
-        return [_given(item) for item in found]
-    return {name: _given(item) for name, item in found.items() if item is not None} if isinstance(found, dict) else found
+        return [_arguments_of(item) for item in found]
+    return {name: _arguments_of(item) for name, item in found.items() if item is not None} if isinstance(found, dict) else found
 
 
 def _json(span: SpanRecord, name: str) -> JsonValue:

@@ -110,7 +110,7 @@ def _events(span: SpanRecord, out: AttributeWriter) -> None:
         body = span.text(genai.EVENT_BODY)
         events.append((name, as_object(parse(body)) if body else {}))
     events.extend((event.name, _event_body(event.attributes)) for event in span.events)
-    inputs = [read_message({"role": _ROLES[name], **_said(name, body)}) for name, body in events if name in _ROLES]
+    inputs = [read_message({"role": _ROLES[name], **_message_of(name, body)}) for name, body in events if name in _ROLES]
     outputs = [_choice(body) for name, body in events if name == genai.PAST_CHOICE_EVENT]
     for name, body in events:
         # The form of 1.27: all messages as one JSON text.
@@ -126,7 +126,7 @@ def _event_body(attributes: Attributes) -> JsonObject:
     return {name: text_or_json(plain(value)) for name, value in attributes.items()}
 
 
-def _said(name: str, body: JsonObject) -> JsonObject:
+def _message_of(name: str, body: JsonObject) -> JsonObject:
     message: JsonObject = {key: body[key] for key in ("role", "content", "name", "tool_calls") if body.get(key) is not None}
     call = body.get("id", body.get("tool_call_id"))  # Semantic Kernel writes the second
     if _ROLES[name] == "tool" and isinstance(call, str):

@@ -48,8 +48,8 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
             out.text(genai.TOOL_CALL_RESULT, outputs if isinstance(outputs, str) else span.text(_OUTPUTS))
         case genai.OP_INVOKE_AGENT:
             out.text(genai.AGENT_NAME, span.name)
-            out.messages(genai.INPUT_MESSAGES, _said("user", inputs))
-            out.messages(genai.OUTPUT_MESSAGES, _said("assistant", outputs))
+            out.messages(genai.INPUT_MESSAGES, _messages_of("user", inputs))
+            out.messages(genai.OUTPUT_MESSAGES, _messages_of("assistant", outputs))
         case _:
             pass
     usage = as_object(json_of(span, "mlflow.chat.tokenUsage"))
@@ -82,7 +82,7 @@ def _provider_named_by(form: str) -> str | None:
     return form if form in _READERS or form == "openai" else None
 
 
-def _said(role: str, value: JsonValue) -> list[Message]:
+def _messages_of(role: str, value: JsonValue) -> list[Message]:
     if value is None:
         return []
     text = value if isinstance(value, str) else dump(value)

@@ -121,7 +121,7 @@ class WireDialect:
         self.documents.read_request(as_object(parse(body)), out)
         return out.attributes
 
-    def form_asked(self, request: Request) -> Form:
+    def requested_form(self, request: Request) -> Form:
         """Return the form in which the request asks for its answer."""
         stream = as_object(parse(request.body)).get("stream")
         streamed = self.stream if self.stream is not None else stream is True or (stream is None and self.streams.unasked)
@@ -154,7 +154,7 @@ class WireDialect:
             document = self.documents.compose(answer, request_document)
         except WireError as error:
             raise WireError(f"an answer of {self.name} {error.message}") from None
-        return self.write(document, form=self.form_asked(request) if form is None else form, split=answer.split)
+        return self.write(document, form=self.requested_form(request) if form is None else form, split=answer.split)
 
     def write_error(self, status: int, message: str) -> Response:
         """Return the provider's error response. A client that tries again does not wait long."""

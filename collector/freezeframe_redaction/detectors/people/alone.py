@@ -52,12 +52,12 @@ def _listed(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     text = match.string
     spans = [one.span() for one in names.WORD.finditer(text, match.start(), match.end())]
     spans = [span for span in spans if text[span[0]].isupper() and text[span[0] + 1 : span[1]].islower()]
-    if spans and not names.is_given(text[slice(*spans[0])]):
+    if spans and not names.is_given_name(text[slice(*spans[0])]):
         start = spans[0][0]
         if _FORMS.capital_before.search(text, max(low, start - 24), start):
             spans = spans[1:]  # "Mexicana Restaurant, Mary & Tito's"
     words = [text[a:b] for a, b in spans]
-    has_given_names = 2 * sum(map(names.is_plainly_given, words)) > len(words) > 2
+    has_given_names = 2 * sum(map(names.is_plain_given_name, words)) > len(words) > 2
     # "Jones, Smith and Davis" are a company more often than three people.
     if not has_given_names or all(map(_IS_SURNAME, words)) or not all(map(_MAY_BE_LISTED, words)):
         return ()
@@ -71,7 +71,7 @@ _CAPITALISED: Final = re.compile(r"[A-Z][a-z]{2,}")
 _GIVEN: Final = frozenset(
     word.capitalize()
     for word in GIVEN - names.ORDINARY_NAMES.union(announced.GREETINGS)
-    if len(word) > 2 and names.is_plainly_given(word)
+    if len(word) > 2 and names.is_plain_given_name(word)
 )
 
 

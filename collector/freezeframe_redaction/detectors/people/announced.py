@@ -216,7 +216,7 @@ def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if _KIN.forms.before.search(text, max(low, start - 48), start) is not None:
         tokens = names.tokens_at(text, start, high)
         words = [text[a:b] for a, b in tokens]
-        if words and words[0].lower() not in names.NOT_NAMES and (names.may_be_name(words[0]) or names.is_given(words[0])):
+        if words and words[0].lower() not in names.NOT_NAMES and (names.may_be_name(words[0]) or names.is_given_name(words[0])):
             return names.accept(text, tokens if all(map(names.may_be_name, words)) else tokens[:1], "kin")
     return find(text, low, high, at)
 

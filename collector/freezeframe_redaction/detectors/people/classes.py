@@ -37,8 +37,8 @@ _LISTED: Final[Mapping[str, frozenset[str]]] = {
 _LOOKS: Final[Mapping[str, re.Pattern[str]]] = {name: _RULES.form(name) for name in _RULES.entries("forms")}
 _OTHERS: Final[Mapping[str, Test]] = {
     "none": lambda word: not word,
-    "given": names.is_given,
-    "plain": names.is_plainly_given,
+    "given": names.is_given_name,
+    "plain": names.is_plain_given_name,
     "known": names.is_known,
     "title": names.is_title,
     "invented": is_invented,
@@ -48,7 +48,7 @@ _OTHERS: Final[Mapping[str, Test]] = {
     "small": lambda word: word[1:].islower(),
     "small_parts": lambda word: all(part[1:].islower() for part in word.split("-")),
     "even": lambda word: all(part[1:].islower() for part in re.split("['-]", word) if len(part) > 1),
-    "plain_parts": lambda word: all(map(names.is_plainly_given, word.split("-"))),
+    "plain_parts": lambda word: all(map(names.is_plain_given_name, word.split("-"))),
     "surname_form": names.has_form_of_surname,
     "ascii": str.isascii,
     "ending": lambda word: names.SURNAME_ENDING.search(word.lower()) is not None,

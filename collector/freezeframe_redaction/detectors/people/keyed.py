@@ -53,14 +53,14 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     )
     if tokens and words[0].lower() in _PREPOSITIONS and _GOES_ON.match(text, tokens[-1][1]):
         return ()  # "Last Names: In Roman characters"
-    return names.accept(text, _with_given(text, tokens, high)[:5], "key") if tokens else ()
+    return names.accept(text, _with_given_names(text, tokens, high)[:5], "key") if tokens else ()
 
 
 _PREPOSITIONS = frozenset(["in", "on", "at", "of", "for", "from", "with"])
 _GOES_ON = re.compile(" [a-z]")
 
 
-def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tuple[int, int]]:
+def _with_given_names(text: str, tokens: list[tuple[int, int]], high: int) -> list[tuple[int, int]]:
     """Return the words with the given names that follow a comma: ``OKONKWO, Chidinma``."""
     if not tokens or len(tokens) > 3 or text[tokens[-1][1] : tokens[-1][1] + 2] != ", ":
         return tokens
@@ -71,7 +71,7 @@ def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tup
         return tokens
     # Two people in a list have two names each; a surname in capitals, or a given name of the lists, makes it one.
     if (
-        names.is_given(word)
+        names.is_given_name(word)
         or (len(word) == 1 and text[behind[0][1] : behind[0][1] + 1] == ".")
         or (text[slice(*tokens[-1])].isupper() and not word.isupper())
     ):
@@ -94,7 +94,7 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if text[tokens[-1][1] : tokens[-1][1] + 1] in ("_", "(", "@"):
         return ()
     named = any(map(names.is_known, real)) and all(map(_GIVEN_OR_NO_WORD, real))
-    return names.accept(text, tokens, "key") if named and (names.is_given(real[0]) or _IS_SURNAME(real[-1])) else ()
+    return names.accept(text, tokens, "key") if named and (names.is_given_name(real[0]) or _IS_SURNAME(real[-1])) else ()
 
 
 _IS_NO_NAME, _IS_PROSE, _MAY_BE_GIVEN = map(test_of, ("not_name", "common !known", "capital !common !title"))
@@ -130,7 +130,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     tokens = names.tokens_at(text, start, high, 5)
     while len(tokens) > 1 and names.is_title(text[slice(*tokens[0])]):
         tokens = tokens[1:]
-    tokens = _with_given(text, tokens, high)
+    tokens = _with_given_names(text, tokens, high)
     if not tokens or not _FORMS.field_ends.match(text, tokens[-1][1], min(high, tokens[-1][1] + 24)):
         return _loose(text, low, high, start + 1)
     words = [text[a:b] for a, b in tokens]
@@ -223,7 +223,7 @@ def _mailbox(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]
     """The two words before an address in angle brackets, if they are known, or the address has one of them."""
     tokens, words = _names_in(match.string, *match.span(1))
     real = names.real(match.string, tokens)
-    is_given_name = len(words) == 1 and names.is_plainly_given(words[0]) and len(words[0]) > 3
+    is_given_name = len(words) == 1 and names.is_plain_given_name(words[0]) and len(words[0]) > 3
     is_confirmed = any(names.is_known(word) or not word.isascii() or word.lower() in match[2].lower() for word in real)
     if is_given_name or (len(real) > 1 and is_confirmed and all(map(names.may_be_name, real)) and not names.is_brand(words)):
         return names.accept(match.string, tokens, "mailbox")

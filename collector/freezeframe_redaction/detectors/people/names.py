@@ -95,7 +95,7 @@ def is_known(word: str) -> bool:
     )
 
 
-def is_given(word: str) -> bool:
+def is_given_name(word: str) -> bool:
     """Whether the word is a given name, or a double one that begins with one."""
     lowered = word.lower()
     return lowered in GIVEN or ("-" in lowered and lowered.split("-")[0] in GIVEN)
@@ -157,12 +157,12 @@ def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
     whole = len(tokens)
     while len(tokens) > 1 and is_ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
         tokens = tokens[:-1]
-    if len(tokens) == whole and len(tokens) > 2 and _is_beside(*(text[slice(*token)] for token in tokens[-3:])):
+    if len(tokens) == whole and len(tokens) > 2 and _may_follow(*(text[slice(*token)] for token in tokens[-3:])):
         tokens = tokens[:-1]  # with ordinary words behind, the word may be of a thing: "Maria Lopez Elementary School"
     return tokens
 
 
-def _is_beside(given: str, surname: str, word: str) -> bool:
+def _may_follow(given: str, surname: str, word: str) -> bool:
     """Whether the word stands beside a whole name: ``Andrea Jung Biography``, ``Jane Doe Feedback``."""
     word = word.removesuffix("'s")
     is_listed = is_known(word) or not word.isascii() or has_form_of_surname(word)
@@ -171,7 +171,7 @@ def _is_beside(given: str, surname: str, word: str) -> bool:
 
 def is_whole(given: str, surname: str) -> bool:
     """Whether two words are a name by the lists alone, to which no third one need belong."""
-    return is_plainly_given(given) and surname.lower() in SURNAMES and surname not in PARTICLES
+    return is_plain_given_name(given) and surname.lower() in SURNAMES and surname not in PARTICLES
 
 
 def has_form_of_surname(word: str) -> bool:
@@ -185,7 +185,7 @@ def has_form_of_surname(word: str) -> bool:
     )
 
 
-def is_plainly_given(word: str) -> bool:
+def is_plain_given_name(word: str) -> bool:
     """Whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
     lowered = word.lower()
     return lowered in GIVEN and lowered not in COMMON and lowered not in TECHNICAL and lowered not in RARELY_GIVEN

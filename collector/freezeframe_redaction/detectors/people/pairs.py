@@ -29,7 +29,7 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if ending in COMMON and ending not in SURNAMES:
         return ()
     previous = _last_word(text, floor, start - 1)
-    if previous.lower() in COMMON and not (len(previous) < 4 or names.is_given(previous)):
+    if previous.lower() in COMMON and not (len(previous) < 4 or names.is_given_name(previous)):
         return ()
     first = _first_word(text, floor, start)
     if first is None:
@@ -79,7 +79,7 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
     """Return the given name of a person who shares the surname that follows: ``Fionnuala and Diarmuid Ó Conaill``."""
     match = _FORMS.with_another.search(text, max(low, start - 28), start) if text[start - 1 : start] == " " else None
-    if match is None or not names.is_plainly_given(match[1]) or not match[1][1:].islower():
+    if match is None or not names.is_plain_given_name(match[1]) or not match[1][1:].islower():
         return ()
     if text[match.start() - 2 : match.start()] == ", " and match[1].lower() in SURNAMES:
         return ()  # "Jones, Smith and Davis"
@@ -156,7 +156,7 @@ def _is_joined_surname(words: list[str]) -> bool:
     """Whether a capitalised word is followed by what joins two words of a surname: ``Fiachra Mac Giolla``, ``Hamdan Al Maktoumi``."""
     return (
         len(words) == 3
-        and (words[1] in _JOINING or (words[1] in _JOINING_PLACES_TOO and names.is_plainly_given(words[0])))
+        and (words[1] in _JOINING or (words[1] in _JOINING_PLACES_TOO and names.is_plain_given_name(words[0])))
         and _MAY_BE_JOINED(words[0])
         and _MAY_BE_FIRST(words[0])
         and _MAY_BE_JOINED(words[2])

@@ -115,8 +115,8 @@ def _operation(command: Mapping[str, Any]) -> str:
     return next(iter(command), "")
 
 
-def _asked(command: Mapping[str, Any]) -> calls.Describe:
-    return statements.asked(SYSTEM, _operation(command), _to_json(command))
+def _describe(command: Mapping[str, Any]) -> calls.Describe:
+    return statements.describe_statement(SYSTEM, _operation(command), _to_json(command))
 
 
 # -- recording ------------------------------------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ def _note_command(connection: Any, message: bytes) -> None:
         if _is_passed(command):
             return
         if not statements.is_recorded() or flags & _MORE_TO_COME:
-            statements.tell(statements.asked(SYSTEM, ""))
+            statements.note_unrecorded(statements.describe_statement(SYSTEM, ""))
             return
-        setattr(connection, _STATE, calls.begin(_asked(command), lambda: None))
+        setattr(connection, _STATE, calls.begin(_describe(command), lambda: None))
 
 
 def _note_reply(connection: Any, reply: Any = None, error: BaseException | None = None) -> None:
@@ -174,7 +174,7 @@ async def _send(run: Any, original: Callable[..., Any], connection: Any, message
 async def _receive(run: Any, original: Callable[..., Any], connection: Any, *args: Any, **kwargs: Any) -> Any:
     del run
     if _is_replay():
-        return _given(connection)
+        return _replayed(connection)
     try:
         reply = await original(connection, *args, **kwargs)
     except BaseException as error:
@@ -200,10 +200,10 @@ def _own_reply(connection: Any, message: bytes) -> tuple[calls.Describe | None, 
     if _is_passed(command) or not statements.is_served():
         setattr(connection, _STATE, dict(_HELLO) if operation.lower() in ("hello", "ismaster") else nothing)
         return None, nothing
-    return _asked(command), nothing
+    return _describe(command), nothing
 
 
-def _given(connection: Any) -> Any:
+def _replayed(connection: Any) -> Any:
     from pymongo.message import _OpMsg
 
     return _OpMsg(0, _to_bson(getattr(connection, _STATE)))
@@ -216,12 +216,12 @@ def _pair() -> socket.socket:
 
 
 def _connect(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return _pair() if _is_replay() else statements.beside(original, *args, **kwargs)
+    return _pair() if _is_replay() else statements.outside_recording(original, *args, **kwargs)
 
 
 async def _connect_async(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not _is_replay():
-        return await statements.beside_async(original, *args, **kwargs)
+        return await statements.outside_recording_async(original, *args, **kwargs)
     ours = _pair()
     ours.setblocking(False)
     return ours
@@ -265,8 +265,8 @@ _SENDS, _RECEIVES = statements.both(_send), statements.both(_receive)
 _HOOKS: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     "Connection": {"send_message": _SENDS[0], "receive_message": _RECEIVES[0]},
     "AsyncConnection": {"send_message": _SENDS[1], "receive_message": _RECEIVES[1]},
-    "MongoClient": {"__init__": _init_client, "_get_topology": statements.beside},
-    "AsyncMongoClient": {"__init__": _init_client, "_get_topology": statements.beside_async},
+    "MongoClient": {"__init__": _init_client, "_get_topology": statements.outside_recording},
+    "AsyncMongoClient": {"__init__": _init_client, "_get_topology": statements.outside_recording_async},
     "ObjectId": {"__init__": _init_id},
 }
 """Class -> method -> what is called around it."""

@@ -19,7 +19,7 @@ from freezeframe.seams.databases.postgres_stub import PostgresStub
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.responder import Feed
-from freezeframe.seams.unmarked.sights import note
+from freezeframe.seams.unmarked.accesses import note
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import GapKind
 
@@ -57,8 +57,8 @@ def _connects(form: Callable[..., Any], original: Any) -> Any:
             return original.__func__(cls, to, **own)
         if not statements.is_recorded():
             # libpq is C: no audit hook sees it
-            statements.tell(statements.asked(SYSTEM, "connect"), "connects to the database")
-        return form(partial(statements.beside, original.__func__), cls, conninfo, **kwargs)
+            statements.note_unrecorded(statements.describe_statement(SYSTEM, "connect"), "connects to the database")
+        return form(partial(statements.outside_recording, original.__func__), cls, conninfo, **kwargs)
 
     return classmethod(connect)
 
@@ -94,14 +94,14 @@ def _note_parameters(cursor: Any) -> None:
 # -- what is asked --------------------------------------------------------------------------------------------------------
 
 
-def _asked(cursor: Any, query: Any, sets: Iterable[Any]) -> Callable[[], Any]:
+def _describe(cursor: Any, query: Any, sets: Iterable[Any]) -> Callable[[], Any]:
     """Return the description of a statement: as the program gives it, if that is plain data, else as the server gets it."""
 
     def describe() -> Any:
         statement = [query, *sets]
         if not isinstance(query, str) or values.is_opaque(values.encode(statement)):
             statement = _as_sent(cursor, query, sets)
-        return statements.asked(SYSTEM, statements.operation_of(statement[0]), *statement)()
+        return statements.describe_statement(SYSTEM, statements.operation_of(statement[0]), *statement)()
 
     return describe
 
@@ -187,7 +187,7 @@ def _hand_over(cursor: Any, results: list[dict[str, Any]]) -> None:
 
 
 async def _execute(run: Any, original: Callable[..., Any], cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
-    describe = _asked(cursor, query, [params])
+    describe = _describe(cursor, query, [params])
     real = partial(original, cursor, query, params, **options)
 
     async def done() -> list[dict[str, Any]]:
@@ -208,7 +208,7 @@ async def _execute(run: Any, original: Callable[..., Any], cursor: Any, query: A
             raise error
         return found
     if not statements.is_recorded():
-        statements.tell(statements.asked(SYSTEM, ""))
+        statements.note_unrecorded(statements.describe_statement(SYSTEM, ""))
         return await real()
     await run(describe, done)
     return cursor
@@ -218,7 +218,7 @@ async def _executemany(
     run: Any, original: Callable[..., Any], cursor: Any, query: Any, params_seq: Iterable[Any], **options: Any
 ) -> Any:
     if options.get("returning"):
-        statements.tell(statements.asked(SYSTEM, ""))
+        statements.note_unrecorded(statements.describe_statement(SYSTEM, ""))
         return await original(cursor, query, params_seq, **options)
     sets = list(params_seq)
 
@@ -226,7 +226,7 @@ async def _executemany(
         await original(cursor, query, sets, **options)
         return [cursor.rowcount, cursor.statusmessage]
 
-    count, tag = await run(_asked(cursor, query, sets), done, nothing=[0, None])
+    count, tag = await run(_describe(cursor, query, sets), done, nothing=[0, None])
     if statements.is_served():
         await original(cursor, query, _last_set(cursor, sets, tag), **options)
     cursor._rowcount = count

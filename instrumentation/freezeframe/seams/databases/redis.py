@@ -25,9 +25,9 @@ def install(module: ModuleType, patches: Patches) -> None:
     patches.around(module.Pipeline, "execute", pipeline)
 
 
-def _asked(args: tuple[Any, ...], options: dict[str, Any]) -> Callable[[], Any]:
+def _describe(args: tuple[Any, ...], options: dict[str, Any]) -> Callable[[], Any]:
     del options  # how the answer is read
-    return statements.asked(SYSTEM, str(args[0]) if args else "", *args[1:])
+    return statements.describe_statement(SYSTEM, str(args[0]) if args else "", *args[1:])
 
 
 def _keep_state(client: Any, args: tuple[Any, ...]) -> None:
@@ -38,11 +38,11 @@ def _keep_state(client: Any, args: tuple[Any, ...]) -> None:
 
 async def _command(run: Any, original: Callable[..., Any], client: Any, /, *args: Any, **options: Any) -> Any:
     _keep_state(client, args)
-    return await run(_asked(args, options), partial(original, client, *args, **options))
+    return await run(_describe(args, options), partial(original, client, *args, **options))
 
 
 def _queued(pipeline: Any) -> Callable[[], Any]:
-    return statements.asked(SYSTEM, "PIPELINE", *(list(_arguments(command)) for command in pipeline.command_stack))
+    return statements.describe_statement(SYSTEM, "PIPELINE", *(list(_arguments(command)) for command in pipeline.command_stack))
 
 
 def _arguments(command: Any) -> Any:

@@ -45,7 +45,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 def _connect(original: Any, record: Any, *args: Any, **kwargs: Any) -> Any:
     if not statements.is_served():
-        return statements.beside(original, record, *args, **kwargs)
+        return statements.outside_recording(original, record, *args, **kwargs)
     record.dbapi_connection, record.fresh, record.starttime = _Nowhere(), True, 0
     dialect = record._ConnectionRecord__pool._dialect
     responder = switch.serving()
@@ -82,7 +82,7 @@ def _cursor(original: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         if statements.is_recorded():
             _note(context.dialect)
         elif not statements.is_served():
-            statements.tell(statements.asked(system, ""))
+            statements.note_unrecorded(statements.describe_statement(system, ""))
             return cursor
         return _Cursor(cursor, system)
     return cursor
@@ -94,7 +94,7 @@ class _Cursor:
     def __init__(self, cursor: Any, system: str) -> None:
         self._cursor = cursor
         self._system = system
-        self._result: statements.Taken | statements.Given | None = None
+        self._result: statements.RecordedResult | statements.ReplayedResult | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
@@ -115,9 +115,9 @@ class _Cursor:
     def _ask(self, real: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._leave()
         operation = statements.operation_of(args[0] if args else "")
-        describe = statements.asked(self._system, operation, *args)
+        describe = statements.describe_statement(self._system, operation, *args)
         if statements.is_served():
-            self._result = statements.given(describe, reads=operation in _READS)
+            self._result = statements.replay(describe, reads=operation in _READS)
         elif statements.is_recorded():
             self._result = statements.take(describe, partial(real, *args, **kwargs), self._cursor)
         else:
@@ -125,7 +125,7 @@ class _Cursor:
         return None
 
     def _leave(self) -> None:
-        if isinstance(self._result, statements.Taken):
+        if isinstance(self._result, statements.RecordedResult):
             self._result.end()
         self._result = None
 
@@ -136,7 +136,7 @@ class _Cursor:
     def _fetch(self, real: Callable[[], Any], wanted: int | None, *, is_row: bool = False) -> Any:
         """Return what `real` does: a row or None, or rows, fewer than `wanted` at the end."""
         result = self._result
-        if not isinstance(result, statements.Taken):
+        if not isinstance(result, statements.RecordedResult):
             return real()
         token = PLACE.set(result.inside)
         try:
@@ -158,20 +158,20 @@ class _Cursor:
         """Return the next row."""
         return (
             self._result.next()
-            if isinstance(self._result, statements.Given)
+            if isinstance(self._result, statements.ReplayedResult)
             else self._fetch(self._cursor.fetchone, 1, is_row=True)
         )
 
     def fetchmany(self, size: int | None = None) -> Any:
         """Return the next rows."""
-        if isinstance(self._result, statements.Given):
+        if isinstance(self._result, statements.ReplayedResult):
             return list(itertools.islice(self, self._cursor.arraysize if size is None else size))
         size_argument = () if size is None else (size,)
         return self._fetch(partial(self._cursor.fetchmany, *size_argument), self._cursor.arraysize if size is None else size)
 
     def fetchall(self) -> Any:
         """Return the rows that are left."""
-        return list(self) if isinstance(self._result, statements.Given) else self._fetch(self._cursor.fetchall, None)
+        return list(self) if isinstance(self._result, statements.ReplayedResult) else self._fetch(self._cursor.fetchall, None)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.fetchone, None)
@@ -179,17 +179,17 @@ class _Cursor:
     @property
     def description(self) -> Any:
         """Return the columns: the driver's own, whose types SQLAlchemy may look at, unless a replay answers."""
-        return self._result.description if isinstance(self._result, statements.Given) else self._cursor.description
+        return self._result.description if isinstance(self._result, statements.ReplayedResult) else self._cursor.description
 
     @property
     def rowcount(self) -> Any:
         """Return how many rows the statement met."""
-        return self._result.rowcount if isinstance(self._result, statements.Given) else self._cursor.rowcount
+        return self._result.rowcount if isinstance(self._result, statements.ReplayedResult) else self._cursor.rowcount
 
     @property
     def lastrowid(self) -> Any:
         """Return the id of the row that was inserted."""
-        return self._result.lastrowid if isinstance(self._result, statements.Given) else self._cursor.lastrowid
+        return self._result.lastrowid if isinstance(self._result, statements.ReplayedResult) else self._cursor.lastrowid
 
 
 class _Nowhere:

@@ -25,7 +25,7 @@ from freezeframe.seams.databases import statements
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.unmarked import sights
+from freezeframe.seams.unmarked import accesses
 from freezeframe_schemas import values
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     records = recorder is not None and recorder.settings.record_databases
     if current_place().inside_call or not (records or statements.is_served()):
         if recorder is not None and switch.serving() is None:  # a replay has fences
-            sights.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
+            accesses.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
         return original(*args, **kwargs)
     own_factory = args[5] if len(args) > 5 else kwargs.pop("factory", None)
     factory = _watched_kind_of(sqlite3.Connection if own_factory is None else own_factory, _Connection)
@@ -65,7 +65,7 @@ def _opened(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if statements.is_served():
         kwargs.pop("uri", None)
         return original(":memory:", *args[1:], **{name: value for name, value in kwargs.items() if name != "database"})
-    return statements.beside(original, *args, **kwargs)
+    return statements.outside_recording(original, *args, **kwargs)
 
 
 @functools.lru_cache(maxsize=100)
@@ -107,7 +107,7 @@ class _Cursor(sqlite3.Cursor):
     """
 
     __slots__ = ("_result",)
-    _result: statements.Taken | statements.Given | None
+    _result: statements.RecordedResult | statements.ReplayedResult | None
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         self = super().__new__(cls)
@@ -115,10 +115,10 @@ class _Cursor(sqlite3.Cursor):
         return self
 
     def execute(self, *args: Any) -> Any:  # type: ignore[override]  # as given
-        return self._ask("execute", args, statements.asked(SYSTEM, _operation(args), *args))
+        return self._ask("execute", args, statements.describe_statement(SYSTEM, _operation(args), *args))
 
     def executescript(self, *args: Any) -> Any:  # type: ignore[override]
-        return self._ask("executescript", args, statements.asked(SYSTEM, _operation(args), *args))
+        return self._ask("executescript", args, statements.describe_statement(SYSTEM, _operation(args), *args))
 
     def executemany(self, *args: Any) -> Any:  # type: ignore[override]
         sql, sets = args if len(args) == 2 else ("", ())
@@ -127,11 +127,11 @@ class _Cursor(sqlite3.Cursor):
             with contextlib.suppress(TypeError):  # sqlite3 says it better
                 rows = iter(sets)
         if rows is None:
-            return self._ask("executemany", args, statements.asked(SYSTEM, _operation(args), *args))
+            return self._ask("executemany", args, statements.describe_statement(SYSTEM, _operation(args), *args))
         if statements.is_served() and statements.is_in_run():
             return self._all_at_once(sql, rows)
         passed = _Sets(rows)
-        described = statements.asked(SYSTEM, _operation(args), sql, [])
+        described = statements.describe_statement(SYSTEM, _operation(args), sql, [])
         return self._ask("executemany", (sql, passed.each()), lambda: passed.opened(described()), passed)
 
     def _all_at_once(self, sql: str, given: Iterator[Any]) -> Any:
@@ -153,22 +153,22 @@ class _Cursor(sqlite3.Cursor):
             if not statements.is_in_run():
                 real()
                 return self
-            replayed = statements.given(describe)
+            replayed = statements.replay(describe)
             names = ", ".join('NULL AS "{}"'.format(name.replace('"', '""')) for name in replayed.columns or ("nothing",))
             steps = replayed.steps if replayed.columns is not None else 0
             rows = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {steps})"
             super().execute(f"{rows} SELECT {names} FROM n LIMIT {steps}")
             self._follow(replayed, _give)
         elif statements.is_recorded():
-            recorded = statements.take(describe, real, self) if sets is None else sets.taken(describe, real, self)
+            recorded = statements.take(describe, real, self) if sets is None else sets.record(describe, real, self)
             if recorded is not None:
                 self._follow(recorded, _note)
         else:
-            statements.tell(statements.asked(SYSTEM, ""))
+            statements.note_unrecorded(statements.describe_statement(SYSTEM, ""))
             real()
         return self
 
-    def _follow(self, result: statements.Taken | statements.Given, each: Any) -> None:
+    def _follow(self, result: statements.RecordedResult | statements.ReplayedResult, each: Any) -> None:
         result.factory = _FACTORY.__get__(self)
         _FACTORY.__set__(self, each)
         self._result = result
@@ -177,7 +177,7 @@ class _Cursor(sqlite3.Cursor):
         result, self._result = self._result, None
         if result is not None:
             _FACTORY.__set__(self, result.factory)
-            if isinstance(result, statements.Taken):
+            if isinstance(result, statements.RecordedResult):
                 result.end()
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class _Cursor(sqlite3.Cursor):
 
     def _fetch(self, real: Callable[[], Any], *, wanted: int | None = 1) -> Any:
         result = self._result
-        if not isinstance(result, statements.Taken):
+        if not isinstance(result, statements.RecordedResult):
             return real()
         before, result.outside, result.is_outside = result.count, current_place(), False
         token = PLACE.set(result.inside)
@@ -235,15 +235,15 @@ class _Cursor(sqlite3.Cursor):
 
     @property
     def description(self) -> Any:
-        return self._result.description if isinstance(self._result, statements.Given) else super().description
+        return self._result.description if isinstance(self._result, statements.ReplayedResult) else super().description
 
     @property
     def rowcount(self) -> int:
-        return self._result.rowcount if isinstance(self._result, statements.Given) else super().rowcount
+        return self._result.rowcount if isinstance(self._result, statements.ReplayedResult) else super().rowcount
 
     @property
     def lastrowid(self) -> int | None:
-        return self._result.lastrowid if isinstance(self._result, statements.Given) else super().lastrowid
+        return self._result.lastrowid if isinstance(self._result, statements.ReplayedResult) else super().lastrowid
 
 
 class _Sets:
@@ -265,7 +265,7 @@ class _Sets:
         self._end = bracket + end
         return replace(call, body=start)
 
-    def taken(self, describe: calls.Describe, real: Callable[[], object], cursor: Any) -> statements.Taken | None:
+    def record(self, describe: calls.Describe, real: Callable[[], object], cursor: Any) -> statements.RecordedResult | None:
         """Execute and record it."""
 
         def done() -> None:

@@ -18,7 +18,7 @@ from freezeframe.context.current import PLACE, Place, RunContext, current_place
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.calls import FunctionCall
 from freezeframe.seams.recorder import switch
-from freezeframe.seams.unmarked import sights
+from freezeframe.seams.unmarked import accesses
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.gaps import GapKind
@@ -39,7 +39,7 @@ def is_recorded() -> bool:
     recorder, place = switch.recorder(), current_place()
     if recorder is None or place.inside_call or not recorder.settings.record_databases:
         return False
-    return place.run is not None or recorder.root.sights() is not None
+    return place.run is not None or recorder.root.accesses() is not None
 
 
 def is_served() -> bool:
@@ -52,25 +52,25 @@ def is_in_run() -> bool:
     return switch.databases() == "everywhere" or current_place().run is not None
 
 
-def beside(original: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+def outside_recording(original: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     """Call what a replay does not do, such as opening a connection: not part of the program's lane, and not recorded."""
-    token = PLACE.set(_beside())
+    token = PLACE.set(_place_outside())
     try:
         return original(*args, **kwargs)
     finally:
         PLACE.reset(token)
 
 
-async def beside_async(original: Callable[..., Awaitable[_T]], *args: Any, **kwargs: Any) -> _T:
-    """Like `beside`, for an awaited call."""
-    token = PLACE.set(_beside())
+async def outside_recording_async(original: Callable[..., Awaitable[_T]], *args: Any, **kwargs: Any) -> _T:
+    """Like `outside_recording`, for an awaited call."""
+    token = PLACE.set(_place_outside())
     try:
         return await original(*args, **kwargs)
     finally:
         PLACE.reset(token)
 
 
-def _beside() -> Place:
+def _place_outside() -> Place:
     place = current_place()
     return replace(place, lane=place.lane.aside(), inside_call=True)
 
@@ -81,7 +81,7 @@ def operation_of(statement: object) -> str:
     return words[0].upper().strip("();") if words else ""
 
 
-def asked(system: str, operation: str, *arguments: object) -> calls.Describe:
+def describe_statement(system: str, operation: str, *arguments: object) -> calls.Describe:
     """Return what describes a call: the database's name in the conventions, the operation, and what it is given."""
     return lambda: FunctionCall.of(Kind.DATABASE, system, f"{system} {operation}".strip(), *arguments, kwargs={})
 
@@ -103,7 +103,7 @@ def run(
         return calls.run(describe, invoke) if is_in_run() else nothing  # type: ignore[return-value]  # as the adapter says
     if is_recorded():
         return calls.run(describe, invoke)
-    tell(describe)
+    note_unrecorded(describe)
     return invoke()
 
 
@@ -120,7 +120,7 @@ async def run_async(
         return await calls.run_async(describe, invoke)
     if is_recorded():
         return await calls.run_async(describe, invoke)
-    tell(describe)
+    note_unrecorded(describe)
     return await invoke()
 
 
@@ -155,17 +155,17 @@ def _to_the_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
     raise RuntimeError("a plain call was awaited")
 
 
-def tell(describe: calls.Describe, verb: str = "queries the database") -> None:
+def note_unrecorded(describe: calls.Describe, verb: str = "queries the database") -> None:
     """Note that the run uses a database that is not recorded."""
     if switch.recorder() is not None and not current_place().inside_call:
-        with guard("databases.tell"):
-            sights.note(GapKind.DATABASE, verb, describe().name.partition(" ")[0])
+        with guard("databases.note_unrecorded"):
+            accesses.note(GapKind.DATABASE, verb, describe().name.partition(" ")[0])
 
 
 # -- results of statements --------------------------------------------------------------------------------------------------
 
 
-class Taken:
+class RecordedResult:
     """Records what the program takes from the result of one statement, row by row.
 
     The exchange ends when the rows do, when the cursor is closed, executes again or is dropped, and with the run.
@@ -247,7 +247,7 @@ class Taken:
         self.end()
 
 
-class Given:
+class ReplayedResult:
     """The result of one statement in a replay: what the run took from it, and nothing else."""
 
     __slots__ = ("_at", "_describe", "_recorded", "factory")
@@ -308,20 +308,20 @@ class Given:
         return self._recorded["lastrowid"]
 
 
-def given(describe: calls.Describe, *, reads: bool = False) -> Given:
+def replay(describe: calls.Describe, *, reads: bool = False) -> ReplayedResult:
     """Return what a replay answers to a statement: as recorded; outside the run nothing, or no rows if it `reads`."""
     nothing: dict[str, Any] = {"columns": [] if reads else None, "rows": [], "rowcount": -1, "lastrowid": None}
-    return Given(calls.run(describe, lambda: nothing, load=_load) if is_in_run() else nothing, describe)
+    return ReplayedResult(calls.run(describe, lambda: nothing, load=_load) if is_in_run() else nothing, describe)
 
 
 def take(
     describe: calls.Describe, real: Callable[[], object], cursor: Any, started: Callable[[Recording], None] = lambda _: None
-) -> Taken | None:
+) -> RecordedResult | None:
     """Execute a statement and record it; return what records its rows, None if it has none or is not recorded."""
     recording = calls.begin(describe, real, started)
     if recording is None:
         return None
-    result = Taken(recording, cursor)
+    result = RecordedResult(recording, cursor)
     if cursor.description is not None:
         return result
     result.end(is_whole=True)

@@ -20,7 +20,7 @@ from freezeframe.context.current import PLACE, Place, current_place
 from freezeframe.context.draws import Draws
 from freezeframe.seams.draws.drawn import GIVEN, GONE, ServedDraws, state_to_text
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note
-from freezeframe.seams.unmarked.sights import note_import
+from freezeframe.seams.unmarked.accesses import note_import
 from freezeframe_schemas.gaps import GapKind
 
 FILES: Final = (random.__file__, os.path.join(os.path.dirname(__file__), "randoms.py"))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._guard import guard, say_once
+from freezeframe._guard import guard, log_once
 from freezeframe.context.current import current_place
 from freezeframe.seams.frameworks.framework_state import BEGINNINGS, Execution, is_recorded
 from freezeframe.seams.recorder import switch
@@ -47,7 +47,7 @@ def _put(original: Callable[..., Any], loop: Any, metadata: Any) -> Any:
 
 def _record(loop: Any) -> None:
     if getattr(loop, "_delta_channel_names", ()):
-        say_once("langgraph.delta", "freezeframe: the state of a graph with delta channels is not recorded")
+        log_once("langgraph.delta", "freezeframe: the state of a graph with delta channels is not recorded")
         return
     execution: Execution | None = getattr(loop, _EXECUTION, None)
     if execution is None:

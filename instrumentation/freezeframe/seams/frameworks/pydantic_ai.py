@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._guard import say_once
+from freezeframe._guard import log_once
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.exchange import Kind
@@ -16,7 +16,7 @@ SEAM: Final = "pydantic_ai"
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``pydantic_ai.tool_manager``; in older versions ``pydantic_ai._tool_manager``."""
     if not hasattr(module.ToolManager, "_raw_execute"):
-        say_once("pydantic_ai", "freezeframe: this pydantic-ai has no ToolManager._raw_execute: its tools are not captured")
+        log_once("pydantic_ai", "freezeframe: this pydantic-ai has no ToolManager._raw_execute: its tools are not captured")
         return
     calls.watch_async(patches, module.ToolManager, "_raw_execute", _describe)
 

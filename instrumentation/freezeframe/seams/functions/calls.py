@@ -15,8 +15,8 @@ from typing import Any, Final, Self, TypeVar
 
 from freezeframe._drive import Watcher
 from freezeframe._guard import guard
+from freezeframe.context.accesses import UnrecordedAccess, UnrecordedAccesses, shown_path
 from freezeframe.context.current import PLACE, current_place
-from freezeframe.context.sights import Sight, Sights, shown_path
 from freezeframe.seams.functions.code_digest import code_of
 from freezeframe.seams.functions.given import Changes, held_functions, watch_held
 from freezeframe.seams.recorder import switch
@@ -272,9 +272,9 @@ def _start(describe: Describe) -> Recording | None:
             code=partial(code_of, call.functions) if call.functions else None,
         )
         run = current_place().run
-        sights = recorder.root.sights() if run is None else run.sights
-        if recording is not None and sights is not None and not current_place().inside_call:
-            recording.losses = _Losses(call, sights)
+        accesses = recorder.root.accesses() if run is None else run.accesses
+        if recording is not None and accesses is not None and not current_place().inside_call:
+            recording.losses = _Losses(call, accesses)
         return recording
     return None
 
@@ -282,21 +282,21 @@ def _start(describe: Describe) -> Recording | None:
 class _Losses:
     """Notes what a replay does not do, or does not return unchanged, for one call. It must not be inside another."""
 
-    __slots__ = ("_call", "_sights")
+    __slots__ = ("_accesses", "_call")
 
-    def __init__(self, call: FunctionCall, sights: Sights) -> None:
+    def __init__(self, call: FunctionCall, accesses: UnrecordedAccesses) -> None:
         self._call = call
-        self._sights = sights
+        self._accesses = accesses
 
     def sent(self) -> None:
         self._note(GapKind.TOOL_CHANGES, "is answered by", "send()")
 
     def ended(self, result: object, error: BaseException | None) -> None:
-        name, looked = self._call.name, self._sights.looked
+        name, looked = self._call.name, self._accesses.looked
         for verb, what in () if self._call.changed is None else self._call.changed(result):
             if verb == "keeps":
-                sight = self._sight(GapKind.TOOL_CHANGES, "returns", f"what {what} holds, and it changes later")
-                self._sights.keep(result, sight)
+                access = self._access(GapKind.TOOL_CHANGES, "returns", f"what {what} holds, and it changes later")
+                self._accesses.keep(result, access)
             else:
                 self._note(GapKind.TOOL_CHANGES, verb, what)
         if (error is None and is_plain(result)) or looked[name] >= _MAX_LOOKS:
@@ -307,13 +307,13 @@ class _Losses:
             self._note(GapKind.RESULT_CHANGED, verb, what)
 
     def _note(self, kind: GapKind, verb: str, what: str) -> None:
-        if self._sights.is_new(kind, f"{self._call.name} {verb} {what}"):
-            self._sights.note(self._sight(kind, verb, what))
+        if self._accesses.is_new(kind, f"{self._call.name} {verb} {what}"):
+            self._accesses.note(self._access(kind, verb, what))
 
-    def _sight(self, kind: GapKind, verb: str, what: str) -> Sight:
+    def _access(self, kind: GapKind, verb: str, what: str) -> UnrecordedAccess:
         code = self._call.functions[0].__code__ if self._call.functions else None
         where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
-        return Sight(kind=kind, verb=verb, what=what, by=self._call.name, where=where)
+        return UnrecordedAccess(kind=kind, verb=verb, what=what, by=self._call.name, where=where)
 
 
 def _lost_of_result(result: object) -> str:

@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.context.sights import shown_path
+from freezeframe.context.accesses import shown_path
 from freezeframe.seams.functions.left_behind import enclosed
 from freezeframe.seams.functions.source_reach import digest_of, read_source
 from freezeframe_schemas.exchange import FunctionCode

@@ -28,7 +28,7 @@ from functools import cache, partial
 from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any, Final
 
-from freezeframe.seams.unmarked.sights import is_applications
+from freezeframe.seams.unmarked.accesses import is_applications
 from freezeframe_schemas.rebuilding import FIXED, is_fixed
 
 _GROWING: Final = (dict, list, set, deque, bytearray)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from freezeframe.seams.unmarked.sights import is_applications
+from freezeframe.seams.unmarked.accesses import is_applications
 
 _MAX_PARTS: Final = 400
 """Definitions and assignments that are followed from one function."""

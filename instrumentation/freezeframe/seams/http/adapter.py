@@ -25,7 +25,7 @@ from freezeframe.seams.recorder import credentials, switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.recording import EXCHANGE_SEQUENCE, Recorder, Recording, lane_of_call
 from freezeframe.seams.recorder.responder import Call, Responder
-from freezeframe.seams.unmarked.sights import note_import
+from freezeframe.seams.unmarked.accesses import note_import
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
@@ -192,7 +192,7 @@ def ask(responder: Responder, seam: str, request: Request, known: bytes | None) 
     return switch.respond(responder, call)
 
 
-def taken(answer: Exchange, chunk: Chunk) -> bytes:
+def take_chunk(answer: Exchange, chunk: Chunk) -> bytes:
     """Return a piece of a served body that the program reads now. The replay's clock moves to when it came."""
     responder = switch.serving()
     if responder is not None:
@@ -214,13 +214,13 @@ class Schedule:
         for chunk in self._chunks:
             if self._started_ns:
                 time.sleep(self._left_s(chunk))
-            yield taken(self._answer, chunk)
+            yield take_chunk(self._answer, chunk)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
             if self._started_ns:
                 await asyncio.sleep(self._left_s(chunk))
-            yield taken(self._answer, chunk)
+            yield take_chunk(self._answer, chunk)
 
     async def stay_open(self) -> None:
         """Wait until the reader abandons the stream."""

@@ -59,7 +59,7 @@ def _send(original: Callable[..., Any], session: Any, request: Any) -> Any:
             f"{request.method} {request.url}: signed outside of a botocore client, so it can no longer be edited; "
             "change the agent's code instead"
         )
-    with urllib3.asked_by(LIBRARY):
+    with urllib3.called_by(LIBRARY):
         return original(session, request)
 
 

@@ -39,7 +39,7 @@ _READS: Final = ("read", "read1", "readinto", "readline")
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _PendingRequest:
     """A request in progress on a connection."""
 
     method: str
@@ -55,7 +55,7 @@ class _Asked:
     """In a replay, sends the request for real after all."""
     answer: Exchange | None = None
     """In a replay, the recorded answer; None if there is none, or before the lookup."""
-    is_asked: bool = False
+    is_sent: bool = False
 
     def announces_a_body(self) -> bool:
         """Return whether the head says that a body follows."""
@@ -80,7 +80,7 @@ def _has_a_seam(cls: type) -> bool:
     return any(base.__module__.partition(".")[0] in _HAVE_SEAMS for base in cls.__mro__)
 
 
-def _asked(conn: Any) -> _Asked | None:
+def _pending(conn: Any) -> _PendingRequest | None:
     return vars(conn).get(_ASKED)
 
 
@@ -88,20 +88,20 @@ def _putrequest(original: Callable[..., None], conn: Any, method: str, url: str,
     vars(conn).pop(_ASKED, None)
     on = switch.serving() is not None or switch.recorder() is not None
     if on and not _has_a_seam(type(conn)) and not current_place().sending:
-        setattr(conn, _ASKED, _Asked(str(method), str(url)))
+        setattr(conn, _ASKED, _PendingRequest(str(method), str(url)))
     original(conn, method, url, *args, **kwargs)
 
 
 def _putheader(original: Callable[..., None], conn: Any, header: Any, *values: Any) -> None:
     original(conn, header, *values)
-    request = _asked(conn)
+    request = _pending(conn)
     if request is not None:
         with guard("http.client.header"):
             request.headers.append((_text(header), ", ".join(map(_text, values))))
 
 
 def _endheaders(original: Callable[..., None], conn: Any, message_body: Any = None, *, encode_chunked: bool = False) -> None:
-    request = _asked(conn)
+    request = _pending(conn)
     if request is None:
         return original(conn, message_body, encode_chunked=encode_chunked)
     request.known = known_bytes(message_body)
@@ -118,7 +118,7 @@ def _endheaders(original: Callable[..., None], conn: Any, message_body: Any = No
 
 
 def _send(original: Callable[..., None], conn: Any, data: Any) -> None:
-    request = _asked(conn)
+    request = _pending(conn)
     if request is None or current_place().sending:
         return original(conn, data)
     if request.end is not None and request.body is not None:
@@ -135,12 +135,12 @@ def _send(original: Callable[..., None], conn: Any, data: Any) -> None:
 
 
 def _getresponse(original: Callable[..., Any], conn: Any) -> Any:
-    request: _Asked | None = vars(conn).pop(_ASKED, None)
+    request: _PendingRequest | None = vars(conn).pop(_ASKED, None)
     if request is None:
         return original(conn)
     responder = switch.serving()
     if responder is not None and request.end is not None and request.body is not None:
-        if not request.is_asked:
+        if not request.is_sent:
             _ask(responder, conn, request, request.body)
         if request.answer is not None:
             setattr(conn, _STATE, http.client._CS_IDLE)  # pyright: ignore[reportAttributeAccessIssue] - for the next one
@@ -161,7 +161,9 @@ def _getresponse(original: Callable[..., Any], conn: Any) -> Any:
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
-def _send_recorded(original: Callable[..., None], conn: Any, asked: _Asked, message_body: Any, encode_chunked: bool) -> None:
+def _send_recorded(
+    original: Callable[..., None], conn: Any, asked: _PendingRequest, message_body: Any, encode_chunked: bool
+) -> None:
     recording = asked.recording = shared.record(SEAM, lambda: (_write(conn, asked, b""), asked.known))
     if recording is not None and asked.known is None:
         message_body = Upload(message_body, recording.request_body, encoding="iso-8859-1")
@@ -170,14 +172,14 @@ def _send_recorded(original: Callable[..., None], conn: Any, asked: _Asked, mess
     asked.seen = None if recording is None else recording.request_body
 
 
-def _send_for_real(original: Callable[..., None], conn: Any, asked: _Asked, encode_chunked: bool, body: bytes) -> None:
+def _send_for_real(original: Callable[..., None], conn: Any, asked: _PendingRequest, encode_chunked: bool, body: bytes) -> None:
     """Send what a replay held back. It is never edited here, because the head with its length is already written."""
     setattr(conn, _STATE, http.client._CS_REQ_STARTED)  # pyright: ignore[reportAttributeAccessIssue] - where it was
     asked.known = body
     _send_recorded(original, conn, asked, body or None, encode_chunked)
 
 
-def _write(conn: Any, asked: _Asked, body: bytes) -> Request:
+def _write(conn: Any, asked: _PendingRequest, body: bytes) -> Request:
     url = asked.target
     if not url.startswith(("http://", "https://")):  # else it is for a proxy
         secure = isinstance(conn, http.client.HTTPSConnection)
@@ -232,12 +234,12 @@ def _read(original: Callable[..., Any], response: Any, *args: Any, **kwargs: Any
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-def _ask(responder: Responder, conn: Any, asked: _Asked, body: bytes) -> None:
+def _ask(responder: Responder, conn: Any, asked: _PendingRequest, body: bytes) -> None:
     request = _write(conn, asked, body)
     edited = switch.edited(request)
     if edited is not None:
         request = _write(conn, asked, edited)
-    asked.is_asked, asked.answer = True, shared.ask(responder, SEAM, request, asked.known)
+    asked.is_sent, asked.answer = True, shared.ask(responder, SEAM, request, asked.known)
     if asked.answer is not None:
         responder.turn_in_thread(asked.answer)
     if edited is not None and asked.answer is None:
@@ -298,7 +300,7 @@ class _Wire(io.RawIOBase):
                 raise self._end
             return 0
         piece = self._pieces.pop(0)
-        data = shared.taken(self._answer, piece)
+        data = shared.take_chunk(self._answer, piece)
         size = min(len(data), len(buffer))
         if size < len(data):
             self._pieces.insert(0, replace(piece, data=data[size:]))

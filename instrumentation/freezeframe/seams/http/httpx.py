@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._cleaning import clean_headers, clean_request
-from freezeframe._guard import guard, say_once
+from freezeframe._guard import guard, log_once
 from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
@@ -35,7 +35,7 @@ def install(module: ModuleType, patches: Patches) -> None:
         patches.around(module.Client, "_send_single_request", seam.send)
         patches.around(module.AsyncClient, "_send_single_request", seam.send_async)
         return
-    say_once(
+    log_once(
         f"{module.__name__}.fallback",
         "freezeframe: %s %s has no Client._send_single_request: custom transports are not captured",
         module.__name__,

@@ -23,7 +23,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _send(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    with urllib3.asked_by(LIBRARY):
+    with urllib3.called_by(LIBRARY):
         return original(*args, **kwargs)
 
 

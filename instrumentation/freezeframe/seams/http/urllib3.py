@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._cleaning import clean_headers, clean_request
-from freezeframe._guard import guard, say_once
+from freezeframe._guard import guard, log_once
 from freezeframe.seams.http import adapter
 from freezeframe.seams.http.uploads import Upload, known_bytes, read_whole
 from freezeframe.seams.http.urllib3_response import served_response, undelivered
@@ -41,7 +41,7 @@ _PROXY_WAITS: Final = "_freezeframe_proxy_waits"
 
 
 @contextmanager
-def asked_by(library: Library) -> Generator[None]:
+def called_by(library: Library) -> Generator[None]:
     """Name the library whose requests the block makes."""
     token = _LIBRARY.set(library)
     try:
@@ -56,7 +56,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
     pool: Any = module.HTTPConnectionPool
     if "preload_content" not in inspect.signature(pool._make_request).parameters:
-        say_once(
+        log_once(
             "urllib3.old",
             "freezeframe: urllib3 before version 2 is not captured, nor are calls that requests and botocore make through it",
         )

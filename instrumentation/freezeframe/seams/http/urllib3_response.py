@@ -76,7 +76,7 @@ class ServedBody(io.RawIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         """Return up to `size` bytes of the next chunk, all of the rest for -1."""
         if size is None or size < 0:
-            data = b"".join([adapter.taken(self._answer, chunk) for chunk in self._chunks])
+            data = b"".join([adapter.take_chunk(self._answer, chunk) for chunk in self._chunks])
             self._chunks.clear()
             if self._end is not None:
                 raise self._end
@@ -86,7 +86,7 @@ class ServedBody(io.RawIOBase):
                 raise self._end
             return b""
         chunk = self._chunks.pop(0)
-        data = adapter.taken(self._answer, chunk)
+        data = adapter.take_chunk(self._answer, chunk)
         if len(data) > size:
             self._chunks.insert(0, replace(chunk, data=data[size:]))
         return data[:size]

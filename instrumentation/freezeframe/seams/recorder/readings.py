@@ -47,8 +47,8 @@ def is_kept_before() -> bool:
     recorder = switch.recorder()
     if recorder is None or recorder.root.loaded.full or len(recorder.root.before) >= _MAX_BEFORE:
         return False
-    recorder.root.asked_before += 1
-    return recorder.root.asked_before < _MAX_ASKED
+    recorder.root.calls_before += 1
+    return recorder.root.calls_before < _MAX_ASKED
 
 
 def note_before(place: Place, file: str, feed: str, value: str) -> None:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
+    from freezeframe.context.accesses import UnrecordedAccesses
     from freezeframe.context.draws import Draws
-    from freezeframe.context.sights import Sights
     from freezeframe_schemas.span import Attributes
 
 
@@ -61,11 +61,11 @@ class RootSpan(Protocol):
     def draws(self) -> Draws | None:
         """Return the store for draws outside any run; None if they are not part of a run."""
 
-    def sights(self) -> Sights | None:
+    def accesses(self) -> UnrecordedAccesses | None:
         """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
 
     @property
-    def loaded(self) -> Sights:
+    def loaded(self) -> UnrecordedAccesses:
         """Return the store for what modules of the application read while they were imported, outside any run."""
         ...
 
@@ -74,7 +74,7 @@ class RootSpan(Protocol):
         """Return the readings, each with its feed, of what the program drew before its first run."""
         ...
 
-    asked_before: int
+    calls_before: int
     """How often anything was drawn then."""
 
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:

@@ -57,7 +57,7 @@ def is_exchange(callable_: Any) -> bool:
         return False
     if switch.serving() is not None:
         return True
-    return recorder is not None and (place.run is not None or recorder.root.sights() is not None)
+    return recorder is not None and (place.run is not None or recorder.root.accesses() is not None)
 
 
 def has_no_request(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

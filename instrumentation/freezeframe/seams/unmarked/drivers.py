@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.unmarked.sights import note
+from freezeframe.seams.unmarked.accesses import note
 from freezeframe_schemas.gaps import GapKind
 
 CONNECTS: Final = "freezeframe.connect"

@@ -124,7 +124,7 @@ def _open(original: Any, holders: list[ModuleType], watch: ImportWatch, hear: He
             if place is None or (run := place.run) is None:
                 known = () if IMPORTS else watch.known[activity.is_process]
             else:
-                known = run.sights.known
+                known = run.accesses.known
             if type(file) is not str or (file, mode) not in known:
                 hear("open", (file, mode, _flags(mode)), frame_of(1))
         else:

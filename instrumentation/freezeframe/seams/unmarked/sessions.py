@@ -1,7 +1,7 @@
 """Sessions without a seam: WebSockets (realtime APIs among them), and gRPC that `seams.rpc` does not record. Each is a gap of
 its run, unless a tool holds it.
 
-The audit hook (`sights`) does not see gRPC, which opens its sockets in C, and cannot know what a socket is for.
+The audit hook (`accesses`) does not see gRPC, which opens its sockets in C, and cannot know what a socket is for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.unmarked.sights import note_session
+from freezeframe.seams.unmarked.accesses import note_session
 
 _CALLS: Final = ("__call__", "with_call", "future")
 _KINDS: Final = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")

@@ -10,7 +10,7 @@ from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text, dump, parse
 
 
-def asked(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
+def input_messages(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
     """Return the messages of the request, the system prompt first."""
     text = attributes.get(genai.SYSTEM_INSTRUCTIONS)
     instructions = as_list(parse(text) if isinstance(text, str) else None)

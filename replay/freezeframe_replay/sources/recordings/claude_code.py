@@ -19,7 +19,7 @@ from freezeframe_replay.sources.recordings.conversations import (
     Conversation,
     Said,
     answered,
-    said_in_answer,
+    output_of,
     spoken,
 )
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
@@ -76,7 +76,7 @@ def read_claude_code(path: Path, origin: Origin) -> Iterator[Conversation]:
             yield Conversation(
                 number=1,
                 name=_name(thread) or origin.name,
-                messages=_said(thread),
+                messages=_messages_of(thread),
                 lacks=_LACKS,
                 session=session,
                 inside=inside,
@@ -110,7 +110,7 @@ def _add(threads: defaultdict[str, _Thread], record: JsonObject) -> None:
     thread.entries.append(_Entry(key=own, at=at, above=above, message={**message, "role": record["type"]}))
 
 
-def _said(thread: _Thread) -> list[Said]:
+def _messages_of(thread: _Thread) -> list[Said]:
     results: defaultdict[int, list[int]] = defaultdict(list)
     for place, entry in enumerate(thread.entries):
         if entry.above in thread.place and any(
@@ -132,7 +132,7 @@ def _answer(entry: _Entry, after: list[int]) -> Said:
     attributes = answered(DIALECT, entry.message)
     attributes[genai.PROVIDER_NAME] = "anthropic"
     made_up = entry.message.get("model") == "<synthetic>"  # Claude Code's own words, if the call failed
-    message = said_in_answer(attributes)
+    message = output_of(attributes)
     return Said(
         message={"role": "assistant", "parts": []} if made_up else message,
         key=entry.key,

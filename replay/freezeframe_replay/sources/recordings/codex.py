@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.sources.recordings.conversations import Conversation, Said, Session, answered, said_in_answer, spoken
+from freezeframe_replay.sources.recordings.conversations import Conversation, Said, Session, answered, output_of, spoken
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import lines_of, placed
 from freezeframe_schemas import genai
@@ -99,7 +99,7 @@ class _Session(Session):
         attributes = {**self._attributes, **answered(DIALECT, document)}
         self.say(
             Said(
-                message=said_in_answer(attributes),
+                message=output_of(attributes),
                 key=f"line {self._first}",
                 at=self._at,
                 attributes={name: value for name, value in attributes.items() if value is not None},

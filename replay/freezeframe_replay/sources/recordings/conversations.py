@@ -91,7 +91,7 @@ def answered(dialect: WireDialect, answer: JsonObject) -> dict[str, AttributeVal
     return dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
 
 
-def said_in_answer(attributes: Mapping[str, AttributeValue]) -> JsonObject:
+def output_of(attributes: Mapping[str, AttributeValue]) -> JsonObject:
     """Return an answer as one message, as it is in the next request."""
     parts = [part for message in messages_of(attributes, genai.OUTPUT_MESSAGES) for part in as_objects(message.get("parts"))]
     return {"role": "assistant", "parts": [*parts]}

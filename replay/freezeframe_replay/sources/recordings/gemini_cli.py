@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.conversations import Conversation, Said, Session, answered, said_in_answer, spoken
+from freezeframe_replay.sources.recordings.conversations import Conversation, Said, Session, answered, output_of, spoken
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import items_of, lines_of, placed
 from freezeframe_schemas import genai
@@ -153,7 +153,7 @@ def _answer(record: JsonObject, key: str, at: int, after: Sequence[int] | None) 
     )
     model = as_text(record.get("model"))
     attributes |= {genai.PROVIDER_NAME: "gcp.gemini"} | ({genai.REQUEST_MODEL: model} if model else {})
-    return Said(message=said_in_answer(attributes), key=key, at=at, attributes=attributes, after=after)
+    return Said(message=output_of(attributes), key=key, at=at, attributes=attributes, after=after)
 
 
 def _results(record: JsonObject, own: str, at: int) -> Said | None:

@@ -51,15 +51,15 @@ def read_inspect(path: Path, origin: Origin) -> Iterator[Conversation]:
         if name == "eval":
             task.append(str(as_object(value).get("task"))[:80])
 
-    def talk_of(sample: JsonObject) -> Conversation:
+    def conversation_of(sample: JsonObject) -> Conversation:
         numbers.append(None)
         name = f"{task[0] if task else 'sample'}, sample {sample.get('id')}, epoch {sample.get('epoch')}"
-        return Conversation(number=len(numbers), name=name[:100], messages=list(_said(sample)), lacks=_LACKS)
+        return Conversation(number=len(numbers), name=name[:100], messages=list(_messages_of(sample)), lacks=_LACKS)
 
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"
     samples = _of_zip(path, note) if is_zip else items_of(path, "samples", other=note)
-    yield from (talk for talk in each(path, "sample", samples, talk_of) if talk.messages)
+    yield from (talk for talk in each(path, "sample", samples, conversation_of) if talk.messages)
 
 
 def _of_zip(path: Path, note: Other) -> Iterator[Any]:
@@ -88,7 +88,7 @@ def _member(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> Any:
         return json.loads(decode_body(file.read(info.compress_size), [("content-encoding", coding)]))
 
 
-def _said(sample: JsonObject) -> Iterator[Said]:
+def _messages_of(sample: JsonObject) -> Iterator[Said]:
     """Yield the messages that calls refer to, then the calls and the results of tools, in the order in which they were made."""
     attached = as_object(sample.get("attachments"))
     pool = [_message(message, attached) for message in as_objects(as_object(sample.get("events_data")).get("messages"))]

@@ -170,7 +170,7 @@ def _attributes(item: JsonObject, backend: ObservedNames, name: str) -> Mapping[
         return {}
     about = as_object(_at(item, backend.about)) if backend.about else {}
     messages: list[JsonValue] = given if isinstance(given, list) else [_message("user", given)]
-    request: JsonObject = _given(given) if isinstance(given, dict) else {"messages": messages}
+    request: JsonObject = _model_request(given) if isinstance(given, dict) else {"messages": messages}
     response = _answer_of(answer)
     dialect = _dialect_of(request, response)
     extra: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
@@ -181,7 +181,7 @@ def _attributes(item: JsonObject, backend: ObservedNames, name: str) -> Mapping[
     }
 
 
-def _given(arguments: JsonObject) -> JsonObject:
+def _model_request(arguments: JsonObject) -> JsonObject:
     """Return the arguments of a method that were given: Weave also keeps its object, and what marks the others."""
     return {name: value for name, value in arguments.items() if name != "self" and not _SHOWN.fullmatch(str(value))}
 

@@ -49,7 +49,7 @@ def read_tau_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
     del origin
     numbers = count(1)
 
-    def talk_of(result: JsonObject) -> Conversation:
+    def conversation_of(result: JsonObject) -> Conversation:
         messages = as_objects(result.get("traj"))
         if not messages or len(messages) != len(as_list(result.get("traj"))):
             raise ValueError("traj: expected a list of messages")
@@ -60,7 +60,7 @@ def read_tau_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
             lacks=_OF_TAU_BENCH,
         )
 
-    return each(path, "result", items_of(path), talk_of)
+    return each(path, "result", items_of(path), conversation_of)
 
 
 def read_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:

@@ -27,33 +27,33 @@ def _client(world: World, attempts: int = 1) -> Any:
 
 
 def generate(world: World) -> Any:
-    return _told(_client(world).models.generate_content(model=MODEL, contents=QUESTION))
+    return _answer_values(_client(world).models.generate_content(model=MODEL, contents=QUESTION))
 
 
-def _told(answer: Any) -> Any:
+def _answer_values(answer: Any) -> Any:
     return answer.model_dump(exclude={"sdk_http_response"})
 
 
 async def generate_async(world: World) -> Any:
     async with _client(world).aio as client:
-        return _told(await client.models.generate_content(model=MODEL, contents=QUESTION))
+        return _answer_values(await client.models.generate_content(model=MODEL, contents=QUESTION))
 
 
 def stream(world: World) -> Any:
-    return [_told(chunk) for chunk in _client(world).models.generate_content_stream(model=MODEL, contents=QUESTION)]
+    return [_answer_values(chunk) for chunk in _client(world).models.generate_content_stream(model=MODEL, contents=QUESTION)]
 
 
 async def stream_async(world: World) -> Any:
     async with _client(world).aio as client:
         chunks = await client.models.generate_content_stream(model=MODEL, contents=QUESTION)
-        return [_told(chunk) async for chunk in chunks]
+        return [_answer_values(chunk) async for chunk in chunks]
 
 
 def use_tools(world: World) -> Any:
     """Let the SDK call the function by itself."""
     config = load("google.genai.types").GenerateContentConfig(tools=[_tool(world)])
     answer = _client(world).models.generate_content(model=MODEL, contents=QUESTION, config=config)
-    return [_told(answer), len(answer.automatic_function_calling_history)]
+    return [_answer_values(answer), len(answer.automatic_function_calling_history)]
 
 
 def _tool(world: World) -> Any:
@@ -67,12 +67,12 @@ def _tool(world: World) -> Any:
 
 
 def retry(world: World) -> Any:
-    return _told(_client(world, attempts=2).models.generate_content(model=MODEL, contents=QUESTION))
+    return _answer_values(_client(world, attempts=2).models.generate_content(model=MODEL, contents=QUESTION))
 
 
 def abandon(world: World) -> Any:
     chunks = _client(world).models.generate_content_stream(model=MODEL, contents=QUESTION)
-    first = _told(next(chunks))
+    first = _answer_values(next(chunks))
     chunks.close()
     return first
 

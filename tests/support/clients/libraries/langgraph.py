@@ -36,16 +36,16 @@ def _question() -> Any:
     return {"messages": [load("langchain_core.messages").HumanMessage(content=content, id="m1")]}
 
 
-def _said(state: Any) -> Any:
+def _answer_values(state: Any) -> Any:
     return [(message.type, message.content, getattr(message, "tool_calls", None)) for message in state["messages"]]
 
 
 def invoke(world: World) -> Any:
-    return _said(_graph(world).invoke(_question()))
+    return _answer_values(_graph(world).invoke(_question()))
 
 
 async def invoke_async(world: World) -> Any:
-    return _said(await _graph(world).ainvoke(_question()))
+    return _answer_values(await _graph(world).ainvoke(_question()))
 
 
 def stream(world: World) -> Any:
@@ -57,7 +57,7 @@ async def stream_async(world: World) -> Any:
 
 
 def retry(world: World) -> Any:
-    return _said(_graph(world, retries=2).invoke(_question()))
+    return _answer_values(_graph(world, retries=2).invoke(_question()))
 
 
 def abandon(world: World) -> Any:

@@ -35,38 +35,38 @@ def _litellm() -> Any:
     return litellm
 
 
-def _told(answer: Any) -> Any:
+def _answer_values(answer: Any) -> Any:
     """Return the answer without the id and the time that LiteLLM invents for providers that give none."""
     answer_dict = answer.model_dump()
     return {name: value for name, value in answer_dict.items() if name not in ("id", "created")}
 
 
 def complete(world: World) -> Any:
-    return _told(_litellm().completion(**_ask(world)))
+    return _answer_values(_litellm().completion(**_ask(world)))
 
 
 def complete_by_anthropic(world: World) -> Any:
-    return _told(_litellm().completion(**_ask_anthropic(world)))
+    return _answer_values(_litellm().completion(**_ask_anthropic(world)))
 
 
 async def complete_async(world: World) -> Any:
-    return _told(await _litellm().acompletion(**_ask(world)))
+    return _answer_values(await _litellm().acompletion(**_ask(world)))
 
 
 async def complete_by_anthropic_async(world: World) -> Any:
-    return _told(await _litellm().acompletion(**_ask_anthropic(world)))
+    return _answer_values(await _litellm().acompletion(**_ask_anthropic(world)))
 
 
 def stream(world: World) -> Any:
-    return [_told(chunk) for chunk in _litellm().completion(**_ask(world), stream=True)]
+    return [_answer_values(chunk) for chunk in _litellm().completion(**_ask(world), stream=True)]
 
 
 async def stream_async(world: World) -> Any:
-    return [_told(chunk) async for chunk in await _litellm().acompletion(**_ask(world), stream=True)]
+    return [_answer_values(chunk) async for chunk in await _litellm().acompletion(**_ask(world), stream=True)]
 
 
 async def stream_by_anthropic_async(world: World) -> Any:
-    return [_told(chunk) async for chunk in await _litellm().acompletion(**_ask_anthropic(world), stream=True)]
+    return [_answer_values(chunk) async for chunk in await _litellm().acompletion(**_ask_anthropic(world), stream=True)]
 
 
 def use_tools(world: World) -> Any:
@@ -75,12 +75,12 @@ def use_tools(world: World) -> Any:
 
 
 def retry(world: World) -> Any:
-    return _told(_litellm().completion(**{**_ask(world), "num_retries": 2}))
+    return _answer_values(_litellm().completion(**{**_ask(world), "num_retries": 2}))
 
 
 def abandon(world: World) -> Any:
     chunks = _litellm().completion(**_ask(world), stream=True)
-    return _told(next(chunks))
+    return _answer_values(next(chunks))
 
 
 TRIALS: Final[Trials] = {

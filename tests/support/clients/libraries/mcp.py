@@ -83,7 +83,7 @@ async def _session(stack: AsyncExitStack, transport: Any) -> Any:
     return session
 
 
-async def _talk(transport: Any) -> Any:
+async def _converse(transport: Any) -> Any:
     async with AsyncExitStack() as stack:
         session = await _session(stack, transport)
         tools = await session.list_tools()
@@ -92,17 +92,17 @@ async def _talk(transport: Any) -> Any:
 
 
 async def by_http(world: World) -> Any:
-    return await _talk(load("mcp.client.streamable_http").streamable_http_client(world.server))
+    return await _converse(load("mcp.client.streamable_http").streamable_http_client(world.server))
 
 
 async def by_sse(world: World) -> Any:
-    return await _talk(load("mcp.client.sse").sse_client(world.server))
+    return await _converse(load("mcp.client.sse").sse_client(world.server))
 
 
 async def by_stdio(world: World) -> Any:
     del world
     stdio = load("mcp.client.stdio")
-    return await _talk(stdio.stdio_client(stdio.StdioServerParameters(command=sys.executable, args=["-c", _STDIO_SERVER])))
+    return await _converse(stdio.stdio_client(stdio.StdioServerParameters(command=sys.executable, args=["-c", _STDIO_SERVER])))
 
 
 async def fail(world: World) -> Any:

@@ -21,26 +21,26 @@ def _question() -> str:
     return openai.QUESTION[0]["content"]
 
 
-def _told(result: Any) -> Any:
+def _answer_values(result: Any) -> Any:
     return [result.final_output, [item.type for item in result.new_items]]
 
 
 def run_sync(world: World) -> Any:
-    return _told(load("agents").Runner.run_sync(_agent(world), _question()))
+    return _answer_values(load("agents").Runner.run_sync(_agent(world), _question()))
 
 
 async def run(world: World) -> Any:
-    return _told(await load("agents").Runner.run(_agent(world), _question()))
+    return _answer_values(await load("agents").Runner.run(_agent(world), _question()))
 
 
 async def stream(world: World) -> Any:
     result = load("agents").Runner.run_streamed(_agent(world), _question())
     events = [event.type async for event in result.stream_events()]
-    return [events, _told(result)]
+    return [events, _answer_values(result)]
 
 
 async def retry(world: World) -> Any:
-    return _told(await load("agents").Runner.run(_agent(world, retries=2), _question()))
+    return _answer_values(await load("agents").Runner.run(_agent(world, retries=2), _question()))
 
 
 async def abandon(world: World) -> Any:

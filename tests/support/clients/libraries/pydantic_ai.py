@@ -21,16 +21,16 @@ def _question() -> str:
     return openai.QUESTION[0]["content"]
 
 
-def _told(result: Any) -> Any:
+def _answer_values(result: Any) -> Any:
     return [result.output, [part.part_kind for message in result.all_messages() for part in message.parts]]
 
 
 def run_sync(world: World) -> Any:
-    return _told(_agent(world).run_sync(_question()))
+    return _answer_values(_agent(world).run_sync(_question()))
 
 
 async def run(world: World) -> Any:
-    return _told(await _agent(world).run(_question()))
+    return _answer_values(await _agent(world).run(_question()))
 
 
 async def stream(world: World) -> Any:
@@ -39,7 +39,7 @@ async def stream(world: World) -> Any:
 
 
 def retry(world: World) -> Any:
-    return _told(_agent(world, retries=2).run_sync(_question()))
+    return _answer_values(_agent(world, retries=2).run_sync(_question()))
 
 
 async def abandon(world: World) -> Any:

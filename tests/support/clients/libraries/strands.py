@@ -40,18 +40,18 @@ def _question() -> str:
     return openai.QUESTION[0]["content"]
 
 
-def _told(agent: Any, result: Any) -> Any:
+def _answer_values(agent: Any, result: Any) -> Any:
     return [str(result), [message["content"] for message in agent.messages], agent.state.get()]
 
 
 def ask(world: World) -> Any:
     agent = _agent(world)
-    return _told(agent, agent(_question()))
+    return _answer_values(agent, agent(_question()))
 
 
 async def ask_async(world: World) -> Any:
     agent = _agent(world)
-    return _told(agent, await agent.invoke_async(_question()))
+    return _answer_values(agent, await agent.invoke_async(_question()))
 
 
 async def stream(world: World) -> Any:
@@ -64,7 +64,7 @@ def ask_or_fail(world: World) -> Any:
 
 def retry(world: World) -> Any:
     agent = _agent(world, retries=2)
-    return _told(agent, agent(_question()))
+    return _answer_values(agent, agent(_question()))
 
 
 async def abandon(world: World) -> Any:

@@ -1,4 +1,4 @@
-"""Sights: what the unmarked code of one run reached outside the process, each thing once; and the gaps they are."""
+"""Accesses of unmarked code to files, hosts, databases and programs, each kept once per run, and the gaps they cause."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Final
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 
-MAX_SIGHTS: Final = 50
-"""Sights kept per run; the run says if there were more."""
+MAX_ACCESSES: Final = 50
+"""Accesses kept per run; a gap reports that there were more."""
 LARGE: Final = "reads the large file"
-"""What is done to a file whose content `seams.files` does not keep."""
+"""Verb for a file whose content `seams.files` does not keep."""
 _MAX_KEPT: Final = 20
 _MAX_RESULT_LENGTH: Final = 20_000
 """Results of tools that a run keeps to see whether they change, and characters of one as JSON."""
@@ -25,7 +25,7 @@ _TRACKED: Final[dict[str, bool]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class UnrecordedAccess:
     """The first time that a run did something."""
 
     kind: GapKind
@@ -40,20 +40,20 @@ class Sight:
     """Name, file and line of the module whose import did it."""
 
 
-class Sights:
-    """What the unmarked code of one run did, each once."""
+class UnrecordedAccesses:
+    """The accesses of the unmarked code of one run, each once."""
 
     __slots__ = ("_kept", "_seen", "files", "full", "known", "looked", "own")
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[GapKind, str], Sight | None] = {}
+        self._seen: dict[tuple[GapKind, str], UnrecordedAccess | None] = {}
         self.known: set[object] = set()
         """What was looked at, as the program named it: the same again is nothing new."""
         self.own: set[str] = set()
         """Files that the run made itself: reading them again is not an input."""
         self.files = 0
         """How many reads of files were recorded or answered (`seams.files`)."""
-        self._kept: list[tuple[object, str, Sight]] = []
+        self._kept: list[tuple[object, str, UnrecordedAccess]] = []
         self.full = False
         self.looked: Counter[str] = Counter()
         """Function -> how many of its results were looked at, to see whether they can be rebuilt."""
@@ -66,70 +66,72 @@ class Sights:
         """Return whether this is new and should be examined, and remember it as seen."""
         if (kind, what) in self._seen or self.full:
             return False
-        if len(self._seen) >= MAX_SIGHTS:
+        if len(self._seen) >= MAX_ACCESSES:
             self.full = True
             return False
         self._seen[kind, what] = None
         return True
 
-    def note(self, sight: Sight) -> None:
-        """Keep a sight."""
-        is_of_call = sight.kind in (GapKind.TOOL_CHANGES, GapKind.RESULT_CHANGED)  # several functions may do the same
-        self._seen[sight.kind, f"{sight.by} {sight.verb} {sight.what}" if is_of_call else sight.what] = sight
+    def note(self, access: UnrecordedAccess) -> None:
+        """Record an access."""
+        is_of_call = access.kind in (GapKind.TOOL_CHANGES, GapKind.RESULT_CHANGED)  # several functions may do the same
+        self._seen[access.kind, f"{access.by} {access.verb} {access.what}" if is_of_call else access.what] = access
 
-    def keep(self, result: object, sight: Sight) -> None:
-        """Keep, until `note_changes`, a result and what it is like, if it is data; the sight counts if it changes."""
+    def keep(self, result: object, access: UnrecordedAccess) -> None:
+        """Keep, until `note_changes`, a result and what it is like, if it is data; the access counts if it changes."""
         if len(self._kept) >= _MAX_KEPT or any(kept is result for kept, _, _ in self._kept):
             return
         if len(text := values.encode(result)) < _MAX_RESULT_LENGTH and not values.is_opaque(text):
-            self._kept.append((result, text, sight))
+            self._kept.append((result, text, access))
 
     def note_changes(self) -> None:
         """Note which of the results that were kept have changed: when the run ends."""
         while self._kept:
-            result, text, sight = self._kept.pop()
-            if values.encode(result) != text and self.is_new(sight.kind, f"{sight.by} {sight.what}"):
-                self.note(sight)
+            result, text, access = self._kept.pop()
+            if values.encode(result) != text and self.is_new(access.kind, f"{access.by} {access.what}"):
+                self.note(access)
 
-    def __iter__(self) -> Iterator[Sight]:
+    def __iter__(self) -> Iterator[UnrecordedAccess]:
         """Yield what was seen, without files that the recorded commit holds; on the exporter's thread."""
-        seen = [sight for sight in list(self._seen.values()) if sight is not None]
-        tracked = _tracked_by_git(sight.what for sight in seen if sight.kind is GapKind.FILE_READ and sight.verb == "reads")
-        return (sight for sight in seen if sight.what not in tracked)
+        seen = [access for access in list(self._seen.values()) if access is not None]
+        tracked = _tracked_by_git(access.what for access in seen if access.kind is GapKind.FILE_READ and access.verb == "reads")
+        return (access for access in seen if access.what not in tracked)
 
     def gaps(self, entry: str) -> Iterator[Gap]:
         """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
-        for sight in self:
-            yield _gap(sight, entry)
+        for access in self:
+            yield _gap(access, entry)
         if self.full:
-            yield Gap(kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_SIGHTS} files, databases, hosts and programs")
+            yield Gap(
+                kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_ACCESSES} files, databases, hosts and programs"
+            )
 
 
-def _gap(sight: Sight, entry: str) -> Gap:
-    what = shown_path(sight.what) if sight.kind in _PATHS else sight.what
-    where = f" ({sight.where})" if sight.where else ""
-    if sight.kind is GapKind.TOOL_CHANGES:
-        do = f"return the change from {sight.by}, and make it where {sight.by} is called"
-        if sight.verb == "returns":
-            do = f"return a copy from {sight.by}"
-        elif sight.verb == "is answered by":
-            do = f"give {sight.by} all that it needs as arguments"
-        return Gap(kind=sight.kind, text=f"tool {sight.by}{where} {sight.verb} {what}, {NOT_REPEATED}", do=do)
-    if sight.kind is GapKind.RESULT_CHANGED:
-        do = f"return plain data from {sight.by}: JSON types, dataclasses, pydantic models"
-        return Gap(kind=sight.kind, text=f"{sight.by}{where} {sight.verb} {what}", do="" if sight.verb == "raises" else do)
-    by = sight.by or "a thread of a library"
-    if not sight.by or sight.where.startswith("<"):
+def _gap(access: UnrecordedAccess, entry: str) -> Gap:
+    what = shown_path(access.what) if access.kind in _PATHS else access.what
+    where = f" ({access.where})" if access.where else ""
+    if access.kind is GapKind.TOOL_CHANGES:
+        do = f"return the change from {access.by}, and make it where {access.by} is called"
+        if access.verb == "returns":
+            do = f"return a copy from {access.by}"
+        elif access.verb == "is answered by":
+            do = f"give {access.by} all that it needs as arguments"
+        return Gap(kind=access.kind, text=f"tool {access.by}{where} {access.verb} {what}, {NOT_REPEATED}", do=do)
+    if access.kind is GapKind.RESULT_CHANGED:
+        do = f"return plain data from {access.by}: JSON types, dataclasses, pydantic models"
+        return Gap(kind=access.kind, text=f"{access.by}{where} {access.verb} {what}", do="" if access.verb == "raises" else do)
+    by = access.by or "a thread of a library"
+    if not access.by or access.where.startswith("<"):
         do = "do it in a function marked @freezeframe.tool"
-    elif sight.by in (entry, "<module>"):
-        do = f"move it from {sight.where} into a function marked @freezeframe.tool"
+    elif access.by in (entry, "<module>"):
+        do = f"move it from {access.where} into a function marked @freezeframe.tool"
     else:
-        do = f"mark {sight.by}{where} with @freezeframe.tool"
-    if sight.kind is GapKind.FILE_READ and sight.verb == "reads":
+        do = f"mark {access.by}{where} with @freezeframe.tool"
+    if access.kind is GapKind.FILE_READ and access.verb == "reads":
         do = f"set record_files (FREEZEFRAME_RECORD_FILES=1), or {do}"
-    if sight.kind is GapKind.DATABASE:
+    if access.kind is GapKind.DATABASE:
         do = f"set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or {do}"
-    return Gap(kind=sight.kind, text=f"{by}{where} {sight.verb} {what}, outside any tool", do=do)
+    return Gap(kind=access.kind, text=f"{by}{where} {access.verb} {what}, outside any tool", do=do)
 
 
 def shown_path(path: str) -> str:

@@ -27,10 +27,10 @@ from types import FrameType
 from typing import Any, Final
 
 from freezeframe._guard import guard, report
+from freezeframe.context.accesses import UnrecordedAccess, UnrecordedAccesses, shown_path
 from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
 from freezeframe.context.draws import UNRECORDED
-from freezeframe.context.sights import Sight, Sights, shown_path
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import draws_of
@@ -128,23 +128,23 @@ def _note(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> No
             return
         if _WATCH.on and (IMPORTS or get_ident() == _MAIN):
             _note_import(recorder.root.loaded, event, arguments, frame)
-    sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
-    if sights is None or sights.full or key in sights.known:
+    accesses: UnrecordedAccesses | None = recorder.root.accesses() if place.run is None else place.run.accesses
+    if accesses is None or accesses.full or key in accesses.known:
         return
     if event == "open" and path_of(arguments[0]) in _RANDOM_DEVICES:
         draws = draws_of(place)
         if draws is not None and _who(frame, alone=place.run is None):
             draws.lost[UNRECORDED] += 1
         return
-    act = _act(event, arguments, sights)
+    act = _act(event, arguments, accesses)
     if act is not None:
         kind, verb, what = act
-        if sights.is_new(kind, what) and (verb != "reads" or os.path.isfile(what)):
+        if accesses.is_new(kind, what) and (verb != "reads" or os.path.isfile(what)):
             found = _who(frame, alone=place.run is None)
             if found is not None:
-                sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
-    if key is not None and len(sights.known) < _MAX_KNOWN:
-        sights.known.add(key)
+                accesses.note(UnrecordedAccess(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+    if key is not None and len(accesses.known) < _MAX_KNOWN:
+        accesses.known.add(key)
 
 
 def _key(event: str, arguments: tuple[Any, ...]) -> object:
@@ -155,7 +155,7 @@ def _key(event: str, arguments: tuple[Any, ...]) -> object:
     return plain if event == "open" else (event, *plain)
 
 
-def _is_looked_at_outside(loaded: Sights, key: object) -> bool:
+def _is_looked_at_outside(loaded: UnrecordedAccesses, key: object) -> bool:
     """Return whether code outside of runs did the same before, while nothing was being imported; remember that it does."""
     if loaded.full:
         _WATCH.on = False
@@ -169,7 +169,7 @@ def _is_looked_at_outside(loaded: Sights, key: object) -> bool:
     return False
 
 
-def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
+def _note_import(loaded: UnrecordedAccesses, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
     """Note what a module of the application reads while it is imported: a replay of a run of its functions reads it again."""
     act = None if loaded.full or event == _SQLITE else _act(event, arguments, loaded)  # opening a database reads nothing
     if act is None or act[0] not in _LOADED:
@@ -192,9 +192,11 @@ def note_import(kind: GapKind, verb: str, what: str) -> None:
         _keep(recorder.root.loaded, kind, verb, what, frame, imported)
 
 
-def _keep(sights: Sights, kind: GapKind, verb: str, what: str, frame: FrameType | None, imported: tuple[str, str, int]) -> None:
-    if sights.is_new(kind, what) and (found := _who(frame, alone=True)) is not None:
-        sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1], imported=imported))
+def _keep(
+    accesses: UnrecordedAccesses, kind: GapKind, verb: str, what: str, frame: FrameType | None, imported: tuple[str, str, int]
+) -> None:
+    if accesses.is_new(kind, what) and (found := _who(frame, alone=True)) is not None:
+        accesses.note(UnrecordedAccess(kind=kind, verb=verb, what=what, by=found[0], where=found[1], imported=imported))
 
 
 def _importing(frame: FrameType | None) -> tuple[str, str, int] | None:
@@ -219,12 +221,12 @@ def note(kind: GapKind, verb: str, what: str, *, again: bool = False) -> None:
         if recorder is None or place.lane.apart:
             return
         note_import(kind, verb, what)
-        sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
-        if sights is None or sights.full or not (sights.is_new(kind, what) or again):
+        accesses: UnrecordedAccesses | None = recorder.root.accesses() if place.run is None else place.run.accesses
+        if accesses is None or accesses.full or not (accesses.is_new(kind, what) or again):
             return
         found = _who(_past_ours(sys._getframe(1)), alone=place.run is None)
         if found is not None:
-            sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+            accesses.note(UnrecordedAccess(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
 
 
 def _past_ours(frame: FrameType | None) -> FrameType | None:
@@ -236,10 +238,10 @@ def _past_ours(frame: FrameType | None) -> FrameType | None:
 # -- what was done ------------------------------------------------------------------------------------------------------
 
 
-def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKind, str, str] | None:
+def _act(event: str, arguments: tuple[Any, ...], accesses: UnrecordedAccesses) -> tuple[GapKind, str, str] | None:
     """Return kind, verb and thing; None if it does not matter."""
     if event == "open":
-        return _opened(arguments[0], arguments[2], sights)
+        return _opened(arguments[0], arguments[2], accesses)
     if event == "socket.connect":
         address = _address(arguments[1])
         return None if address is None else (GapKind.CONNECTION, "connects to", address)
@@ -251,15 +253,15 @@ def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKin
     if event == _SQLITE:
         return GapKind.DATABASE, "opens the database", path
     if event in _CHANGES:
-        sights.own.add(path_of(arguments[1]) or "" if event == "os.rename" else path)
-        return None if is_temporary(path) or path in sights.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)
-    return None if path in sights.own or _is_systems(path) else (GapKind.FILE_READ, "lists the folder", path)
+        accesses.own.add(path_of(arguments[1]) or "" if event == "os.rename" else path)
+        return None if is_temporary(path) or path in accesses.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)
+    return None if path in accesses.own or _is_systems(path) else (GapKind.FILE_READ, "lists the folder", path)
 
 
-def path_read(target: Any, sights: Sights) -> str | None:
+def path_read(target: Any, accesses: UnrecordedAccesses) -> str | None:
     """Return the path of a file that, read by unmarked code, is a gap of its run; None for any other."""
     path = path_of(target)
-    return None if path is None or _is_no_input(path) or path in sights.own else path
+    return None if path is None or _is_no_input(path) or path in accesses.own else path
 
 
 def is_of_run(frame: FrameType | None) -> bool:
@@ -271,15 +273,15 @@ def _is_no_input(path: str) -> bool:
     return path.endswith(_CODE) or path.startswith(_python_directories()) or _is_systems(path)
 
 
-def _opened(target: Any, flags: int, sights: Sights) -> tuple[GapKind, str, str] | None:
+def _opened(target: Any, flags: int, accesses: UnrecordedAccesses) -> tuple[GapKind, str, str] | None:
     path = path_of(target)
     if path is None or _is_no_input(path):
         return None
     if flags & _WRITES:
         if flags & os.O_TRUNC or flags & os.O_EXCL:
-            sights.own.add(path)
+            accesses.own.add(path)
         return None if is_temporary(path) else (GapKind.FILE_WRITTEN, "writes", path)
-    return None if path in sights.own else (GapKind.FILE_READ, "reads", path)
+    return None if path in accesses.own else (GapKind.FILE_READ, "reads", path)
 
 
 def path_of(target: Any) -> str | None:
