@@ -84,8 +84,8 @@ imports: setup ## the direction of imports
 test-fast: setup ## the tests without those marked long; names those that have become slow
 	$(PYTEST) -q --durations=5 --durations-min=0.5 -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(filter tests/%,$(PART)) $(ARGS)
 
-mutants: setup ## break the cores one expression at a time, and list the breaks that no fast test notices (PART=schemas: there only)
-	$(BIN)/python tests/support/mutants.py $(PART)
+mutants: setup ## break the cores one expression at a time, and list the breaks that no fast test notices (PART=schemas: there only; SAMPLE=300: of all code, by the tests near)
+	$(BIN)/python tests/support/$(if $(SAMPLE),sampled_mutants.py --sample $(SAMPLE) --seed $(or $(SEED),0),mutants.py) $(PART)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)

@@ -78,6 +78,7 @@ class _ByFixture(LoadFileScheduling):
 _OF_THE_THEATRE = ("e2e/test_replay_law.py", "e2e/test_no_trace_of_the_customer.py", "e2e/test_skill.py")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     return _ByFixture(config, log) if config.getvalue("dist") == "loadfile" else None
 

@@ -269,6 +269,29 @@ def test_the_export_thread_waits_as_soon_as_all_is_delivered_even_if_the_flusher
     handle.uninstrument()
 
 
+def test_a_batch_that_is_given_up_at_the_end_is_counted_once_whatever_becomes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, may_fail = threading.Event(), threading.Event()
+
+    def export(self: MemoryExporter, *_: Any) -> None:
+        asked.set()
+        assert may_fail.wait(100)
+        raise ConnectionError("too late")
+
+    monkeypatch.setattr(MemoryExporter, "export", export)
+    settings = load_settings({"root": "never", "batch_interval_s": 0.0, "exit_timeout_s": 0.0}, environ={})
+    handle = _instrument.start_recording(settings, MemoryExporter(), provider=TracerProvider(), environment=dict)
+    seams.install()
+    work("x")
+    assert asked.wait(100)
+    [exporting] = [thread for thread in threading.enumerate() if thread.name == "freezeframe-export"]
+    handle.uninstrument()
+    assert handle.counts is not None
+    lost = handle.counts.lost
+    may_fail.set()
+    exporting.join()
+    assert (lost, handle.counts.lost) == (1, 1)
+
+
 def test_the_queue_has_no_thread_while_the_threads_of_the_process_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """As gevent and eventlet do, and usually after `freezeframe run` has turned capture on."""
     seen: list[list[str]] = []

@@ -375,9 +375,12 @@ class ExportQueue:
             result = self.exporter.export(records, deadline)
         except Exception as error:  # the network, the disk or the collector failed: never the application's concern
             result = BatchResult(failed=len(records), why=f"{type(error).__name__}: {error}")
-        self.counts.exported += result.delivered
-        self.counts.spooled += result.spooled
-        self.counts.failed += result.failed + len(batch) - len(records)
+        with self._changed:
+            self.counts.exported += result.delivered
+            self.counts.spooled += result.spooled
+            # `close` has counted the whole batch as failed if it gave it up.
+            self.counts.failed += result.failed + len(batch) - len(records) - (len(batch) if self._closing else 0)
+            self._in_flight = 0
         if result.failed:
             log_once("export_queue.failed", "freezeframe: %d spans could not be delivered: %s", result.failed, result.why)
 
