@@ -7,7 +7,7 @@ import socket
 from typing import Any, Final
 
 from freezeframe._config import TRACES_PATH
-from freezeframe._guard import guard, logger, say_once
+from freezeframe._guard import guard, logger, log_once
 from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
@@ -155,5 +155,5 @@ def rejected_spans(response: Any) -> int:
     if partial.rejected_spans > 0:
         logger.warning("freezeframe: the collector rejected %d spans: %s", partial.rejected_spans, partial.error_message)
     elif partial.error_message:
-        say_once("delivery.remark", "freezeframe: the collector remarks: %s", partial.error_message)
+        log_once("delivery.remark", "freezeframe: the collector remarks: %s", partial.error_message)
     return max(0, partial.rejected_spans)
