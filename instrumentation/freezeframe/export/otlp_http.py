@@ -7,7 +7,7 @@ import socket
 from typing import Any, Final
 
 from freezeframe._config import TRACES_PATH
-from freezeframe._guard import guard, logger, log_once
+from freezeframe._guard import guard, log_once, logger
 from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})

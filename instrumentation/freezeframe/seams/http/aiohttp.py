@@ -301,7 +301,7 @@ def _make_served(base: Any) -> Any:
         async def _wait(self, func_name: str) -> None:
             """Called by every read that finds the buffer empty."""
             if self._left:
-                self.feed_data(shared.taken(self._answer, self._left.pop(0)))
+                self.feed_data(shared.take_chunk(self._answer, self._left.pop(0)))
             elif self._end is not None:
                 self.set_exception(self._end)
                 raise self._end
