@@ -255,6 +255,10 @@ class Scanner:
         """Return where known surrogates are in the text."""
         return list(self._known.spans(text, 0, len(text)))
 
+    def lets_columns_decide(self, value: str) -> bool:
+        """Return whether a value need not be read if its column says what it is: the policy says nothing of single values."""
+        return not (self.known or self.policy.custom or self._allowed(value))
+
     def _allowed(self, value: str) -> bool:
         if self._allow and value.lower() in self._allow:
             return True

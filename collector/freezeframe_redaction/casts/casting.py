@@ -168,10 +168,9 @@ class Casting:
             return _NO_NEEDLES
         return self._indexes.needles(known, self.cast)
 
-    def plain_since(self, known: Cast) -> tuple[str, ...]:
-        """Return what JSON holds if a whole value in it is a form that a walk drops, of what is new since then."""
-        words = chain.from_iterable(one.plain for one in self._indexes.forms_of_all(self.cast.beyond(known)))
-        return tuple(f'"{word}{quote}' for word in dict.fromkeys(words) for quote in '"\\')
+    def plain_since(self, known: Cast) -> frozenset[str]:
+        """Return the forms of what is new since then that a walk drops where they are whole values."""
+        return frozenset(chain.from_iterable(one.plain for one in self._indexes.forms_of_all(self.cast.beyond(known))))
 
     @property
     def index(self) -> Index:

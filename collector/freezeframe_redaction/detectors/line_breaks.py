@@ -127,7 +127,7 @@ def _may_be_a_name(left: str, right: str) -> bool:
         return False
     first, last = left[left.rfind(" ") + 1 :].lstrip("(\"'"), names.WORD.match(right)
     return (
-        names.is_given(first)
+        names.is_given_name(first)
         and last is not None
         and names.may_be_name(last.group())
         and right[last.end() : last.end() + 1] not in (":", "=", "|")

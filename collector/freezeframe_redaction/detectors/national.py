@@ -102,7 +102,7 @@ def _detector(row: Mapping[str, Any], name: str, trigger: str, find: Find) -> De
         class_=CLASS,
         triggers=(trigger,),
         find=find,
-        row=_RULES.told(row),
+        row=_RULES.describe(row),
         examples=examples([f"{row['example']} on file"]),
     )
 

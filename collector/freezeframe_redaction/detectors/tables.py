@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from freezeframe_redaction.detectors.people.names import is_known, is_plain_given_name
 from freezeframe_redaction.detectors.rows import made_of
+from freezeframe_redaction.leaves.tables import cells
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.marks import is_marked
@@ -31,7 +32,6 @@ _MAX_HEADINGS_LENGTH = 1000
 """Characters of a line of headings."""
 _MAX_LONE_HEADING_LENGTH = 40
 """Characters of a heading that is alone on its line."""
-_AROUND = " \"'\r"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return _single(text, begin, stop, high)
     if not _FORMS.headings_only.fullmatch(text, begin, stop):
         return ()
-    headings = list(_cells(text, begin, stop, delimiter))
+    headings = list(cells(text, begin, stop, delimiter))
     if any(text.count(" ", a, b) >= _MAX_WORDS for a, b in headings):
         return ()
     names = [text[a:b].strip(" \"'`*") for a, b in headings]
@@ -106,14 +106,14 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     else:
         rows = _lines(text, stop + 1, high)
     for start, end in rows:
-        cells = list(_cells(text, start, end, delimiter))
-        if len(cells) != len(headings):
+        row = list(cells(text, start, end, delimiter))
+        if len(row) != len(headings):
             if _FORMS.ruler.fullmatch(text, start, end):
                 continue
             break
         read = end
         for at_cell, column in columns:
-            found = _judge(text, *cells[at_cell], column)
+            found = _judge(text, *row[at_cell], column)
             if found is not None:
                 out.append(found)
     # Headings inside the table are not read again, so that hostile ones cost no more than their length.
@@ -128,7 +128,7 @@ def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...
     out: list[Candidate] = []
     end = stop
     for start, end in _lines(text, stop + 1, high):
-        found = _judge(text, *next(_cells(text, start, end, "\n")), column)
+        found = _judge(text, *next(cells(text, start, end, "\n")), column)
         if found is None:
             break
         out.append(found)
@@ -195,21 +195,6 @@ def _tuples(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
             return
         yield start + 1, text.rfind(")", start, match.end())
         start = match.end()
-
-
-def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[int, int]]:
-    """Yield the span of each cell, without the quotes and spaces around it; a delimiter inside quotes does not count."""
-    position = start
-    while True:
-        quoted = _FORMS.quoted.match(text, position, end)
-        stop = text.find(delimiter, quoted.end() if quoted else position, end)
-        stop = end if stop < 0 else stop
-        cell = text[position:stop]
-        first = position + len(cell) - len(cell.lstrip(_AROUND))
-        yield first, max(first, position + len(cell.rstrip(_AROUND)))
-        if stop == end:
-            return
-        position = stop + 1
 
 
 # -- records whose fields are known by their position: segments of HL7 v2 and of X12, lines of vCards ----------------------

@@ -62,6 +62,10 @@ class KeyContexts(dict[str, KeyContext]):
         made._base, made.wanted = self, words
         return made
 
+    def is_told(self, key: str) -> bool:
+        """Return whether a policy or a class names the key."""
+        return key in self._telling
+
     def __missing__(self, key: str) -> KeyContext:
         if len(self) >= _MAX_KEYS:
             self.clear()

@@ -85,8 +85,7 @@ def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable
         return [
             (start + a, start + b, note)
             for start, leaf in zip(node.starts, node.leaves, strict=True)
-            if leaf.child is not None
-            for a, b, note in _placed(leaf.child, spans, spell, rest)
+            for a, b, note in (spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell, rest))
         ]
     pending: list[_Pending] = []
     for leaf in node.leaves:

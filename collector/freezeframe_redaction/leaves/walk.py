@@ -17,6 +17,7 @@ import orjson
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves.key_context import FIELD_VALUES, MIN_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 from freezeframe_redaction.leaves.pieces import DELTA_KEYS, spell_one_text
+from freezeframe_redaction.leaves.tables import MIN_ROWS, lines_of_json, tables_in
 
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
@@ -45,12 +46,41 @@ Span = tuple[int, int, str]
 """Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
 
 
+class KeyColumn:
+    """What the values of one key have in common in a table or a list of records."""
+
+    __slots__ = ("class_", "headings", "is_judged", "key", "kinds")
+
+    def __init__(self, key: str, headings: Sequence[str]) -> None:
+        self.key = key
+        self.headings = headings
+        """Those of the whole table."""
+        self.is_judged = False
+        self.class_ = ""
+        """What all of its values are, once that is judged; empty if each is read by itself."""
+        self.kinds: dict[str, str | None] = {}
+        """Value -> the kind of it, None if it has not the form of one."""
+
+
+class _Columns(dict[tuple[str, str], KeyColumn]):
+    """The columns of one table, by key and the key around it."""
+
+    def __init__(self, headings: Sequence[str]) -> None:
+        super().__init__()
+        self._headings = headings
+
+    def __missing__(self, place: tuple[str, str]) -> KeyColumn:
+        made = self[place] = KeyColumn(place[0], self._headings)
+        return made
+
+
 class Leaf:
     """One string or long number of a document."""
 
     __slots__ = (
         "channel",
         "child",
+        "column",
         "edits",
         "findings",
         "forms",
@@ -72,6 +102,8 @@ class Leaf:
         self.is_nobodys = False
         """Its key says that it is no person's name."""
         self.child: Tree | None = None
+        self.column: KeyColumn | None = None
+        """That of the table of many rows in which it is."""
         self.channel: Channel | None = None
         """Which stream of deltas the text is a piece of, if it is one."""
         self.piece_of: Channel | None = None
@@ -95,7 +127,7 @@ class Tree:
         self.whole = whole
         """The text is not JSON: its one leaf is all of it."""
         self.starts = starts
-        """The text is the lines of a stream: each leaf has a tree of its own, whose text begins here."""
+        """The text is the lines of a stream, or a table: each leaf is a part of it, which begins here."""
 
 
 def parse_tree(
@@ -137,12 +169,19 @@ def looks_like_json(text: str) -> bool:
 
 
 def _plant(
-    text: str, keys: KeyContexts, key: str, parent: str, depth: int, channel: Channel | None, deadline: Deadline
+    text: str,
+    keys: KeyContexts,
+    key: str,
+    parent: str,
+    depth: int,
+    channel: Channel | None,
+    deadline: Deadline,
+    columns: _Columns | None = None,
 ) -> Tree:
     deadline.check()
     if depth < MAX_DEPTH and looks_like_json(text):
         for load in (orjson.loads, _load_pairs):
-            walk = _Walk(keys, depth, channel, deadline)
+            walk = _Walk(keys, depth, channel, deadline, columns)
             try:
                 strings = walk.value(load(text), key, parent, 0) - walk.numbers
             except (ValueError, RecursionError):
@@ -153,6 +192,12 @@ def _plant(
         lines = _plant_events(text, keys, key, parent, depth, deadline)
         if lines is not None:
             return lines
+    if text.count("\n") >= MIN_ROWS - 1:
+        if depth < MAX_DEPTH and lines_of_json(text):
+            return _plant_lines(text, keys, depth, deadline)
+        rows = _plant_tables(text, keys)
+        if rows is not None:
+            return rows
     return Tree(text, [Leaf(text, keys.prefix(key, parent), 0)], whole=True)
 
 
@@ -192,6 +237,77 @@ def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: in
     return Tree(text, leaves, starts=starts)
 
 
+_LINE: Final = re.compile("[^\n]+")
+
+
+def _plant_lines(text: str, keys: KeyContexts, depth: int, deadline: Deadline) -> Tree:
+    """Return the tree of a text whose lines are JSON objects; a line that is none is read as a text."""
+    leaves: list[Leaf] = []
+    starts: list[int] = []
+    columns: _Columns | None = None
+    for line in _LINE.finditer(text):
+        leaf = Leaf(line.group(), "", len(leaves))
+        try:
+            held: Any = orjson.loads(leaf.text)
+        except ValueError:
+            held = None
+        if type(held) is dict:
+            columns = _Columns(tuple(cast("dict[str, Any]", held))) if columns is None else columns
+            child = _plant(leaf.text, keys, "", "", depth + 1, None, deadline, columns if is_record(held) else None)
+            leaf.child = None if child.whole else child
+        leaves.append(leaf)
+        starts.append(line.start())
+    return Tree(text, leaves, starts=starts)
+
+
+def _plant_tables(text: str, keys: KeyContexts) -> Tree | None:
+    """Return the tree of a text with tables of many rows, each cell a value of its heading; None if it has none."""
+    leaves: list[Leaf] = []
+    starts: list[int] = []
+
+    def add(start: int, end: int, prefix: str = "") -> Leaf:
+        leaf = Leaf(text[start:end], prefix, len(leaves))
+        leaves.append(leaf)
+        starts.append(start)
+        return leaf
+
+    past = 0
+    for table in tables_in(text):
+        columns = _Columns(table.headings)
+        add(past, table.begin)
+        told = [(_key_of(heading, keys), columns[heading, ""]) for heading in table.headings]
+        for row in table.rows:
+            for (start, end), (key, column) in zip(row, told, strict=True):
+                cell, prefix = text[start:end], keys.prefix(key, "")
+                if not cell or (not prefix and (is_plain(cell) or len(cell) < _MIN_CELL_LENGTH) and cell not in keys.wanted):
+                    continue
+                leaf = add(start, end, prefix)
+                leaf.column = column
+                leaf.is_nobodys = len(cell) < _MAX_NAME_LENGTH and keys[key].is_nobodys
+        past = table.end
+    if not starts:
+        return None
+    if text[past:].strip():
+        add(past, len(text))
+    return Tree(text, leaves, starts=starts)
+
+
+_MIN_CELL_LENGTH: Final = 3
+
+
+def _key_of(heading: str, keys: KeyContexts) -> str:
+    """Return the key that a heading stands for: ``First Name`` is ``first_name``."""
+    return heading if keys.is_told(heading) else heading.replace(" ", "_")
+
+
+_MESSAGE_KEYS: Final = frozenset(["role", "content", "parts", "call_id", "tool_calls", "summary", "arguments"])
+
+
+def is_record(item: Any) -> bool:
+    """Whether an object is a record of data, and no message or part of one: these grow by one another (`histories`)."""
+    return type(item) is dict and _MESSAGE_KEYS.isdisjoint(cast("dict[str, Any]", item))
+
+
 def _load_pairs(text: str) -> Any:
     """Parse JSON with each object as a tuple of pairs, repeated keys and all.
 
@@ -209,11 +325,15 @@ class _Walk:
     """One pass over a parsed document. Each method takes the ordinal of the first string or number and returns the next one."""
 
     __slots__ = (
-        "_asked", "_channel", "_deadline", "_depth", "_keys", "_pieces", "_quotes", "_role", "_stream", "leaves", "numbers",
+        "_asked", "_channel", "_columns", "_deadline", "_depth", "_keys", "_pieces", "_quotes", "_role", "_stream", "leaves",
+        "numbers",
     )  # fmt: skip
 
-    def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline) -> None:
+    def __init__(
+        self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline, columns: _Columns | None
+    ) -> None:
         self._keys = keys
+        self._columns = columns
         self._deadline = deadline
         self._depth = depth
         self._stream = channel is not None
@@ -298,6 +418,11 @@ class _Walk:
         if len(items) == 2 and key != _YIELDS and type(items[0]) is str and type(items[1]) is str and self._is_name(items[0]):
             # A pair, as headers are kept: the first names the second.
             return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
+        if self._columns is None and len(items) >= MIN_ROWS and is_record(items[0]):
+            self._columns = _Columns(tuple(items[0]))
+            ordinal = self._list(items, key, parent, ordinal)
+            self._columns = None
+            return ordinal
         outer, around = self._channel, self._pieces
         if key == _YIELDS and outer is None and around is None and len(items) > 1:
             ours = (object(),)  # what another generator yielded is another text
@@ -368,7 +493,10 @@ class _Walk:
             self._quotes += text.count('"')
         elif len(text) < _MAX_WORD_LENGTH and not is_piece and self._pieces is None and _is_word(text):
             if (prefix and len(text) > 2) or text in self._keys.wanted:
-                self.leaves.append(Leaf(text, prefix, ordinal))
+                leaf = Leaf(text, prefix, ordinal)
+                if self._columns is not None:
+                    leaf.column = self._columns[key, parent]
+                self.leaves.append(leaf)
             return ordinal + 1
         if not text:
             return ordinal + 1
@@ -382,6 +510,8 @@ class _Walk:
             child = _plant(text, self._keys, key, parent, self._depth + 1, None, self._deadline)
             if not child.whole:
                 leaf.child = child
+        elif self._columns is not None:
+            leaf.column = self._columns[key, parent]
         self.leaves.append(leaf)
         return ordinal + 1
 

@@ -212,7 +212,7 @@ class Marker:
         return f"<{_SALT}{value.class_}:{number}>"
 
     def _mark_anew(self, text: str) -> str:
-        node = walk.plant(text, self._scanner.keys)
+        node = walk.parse_tree(text, self._scanner.keys)
         leaves, streams = gather([node], self._scanner.keys)
         self._place_marks(leaves)
         joined = spelled(leaves, self._scanner.known_in)

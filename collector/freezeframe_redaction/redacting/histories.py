@@ -261,4 +261,5 @@ def _holds_objects(added: str) -> bool:
         items: Any = orjson.loads(added)
     except orjson.JSONDecodeError:
         return False
-    return all(isinstance(item, dict) for item in items) and bool(items)
+    # Records of data are judged together with those before them (`columns`).
+    return bool(items) and all(isinstance(item, dict) and not walk.is_record(item) for item in items)

@@ -24,11 +24,11 @@ from freezeframe_redaction.leaves.streams import Stream, gather, spelled
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
-from freezeframe_redaction.redacting import repeats
+from freezeframe_redaction.redacting import columns, repeats
 from freezeframe_redaction.redacting.histories import Growth, Histories, HistoryPart, SettledText
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.surrogates.make import MIN_LISTED_DIGITS
-from freezeframe_redaction.triggers.view import View, spell_like
+from freezeframe_redaction.triggers.view import View, spell_like, view_of
 from freezeframe_schemas.span import AttributeValue
 
 
@@ -47,6 +47,9 @@ class LeafOutcome:
     """The values, for the cast of the run."""
 
 
+_Place = tuple[str, str]
+"""A leaf's text, and its key as context or what its column holds."""
+_IN_COLUMN: Final = "\0"
 CLEAN: Final = LeafOutcome((), (), (), ())
 
 
@@ -68,7 +71,7 @@ class Texts:
         self._scanner, self.keys = scanner, scanner.keys
         self.maker = maker
         self._cache_characters = cache_characters
-        self._leaves = Memory[tuple[str, str], LeafOutcome](cache_characters)
+        self._leaves = Memory[_Place, LeafOutcome](cache_characters)
         self._texts = Memory[tuple[str, str], SettledText](cache_characters)
         self.histories = Histories(cache_characters)
 
@@ -256,7 +259,7 @@ class Texts:
             if leaf.channel is not None or leaf.piece_of is not None:
                 knows = False
             elif leaf.edits:
-                outcome = self._leaves.get((leaf.text, leaf.prefix))
+                outcome = self._leaves.get(self._place(leaf))
                 if outcome is None or (casting is not None and leaf.is_number):
                     knows = False
                     break
@@ -269,11 +272,12 @@ class Texts:
 
     def _outcomes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> list[tuple[walk.Leaf, LeafOutcome]]:
         """Return the leaves in which something was found, with what they become."""
+        columns.judge(leaves, lambda sample: self._wholes(sample, deadline))
         found: list[tuple[walk.Leaf, LeafOutcome]] = []
-        unknown: list[tuple[tuple[str, str], walk.Leaf]] = []
+        unknown: list[tuple[_Place, walk.Leaf]] = []
         recall = self._leaves.get
         for leaf in leaves:
-            wanted = (leaf.text, leaf.prefix)
+            wanted = self._place(leaf)
             outcome = recall(wanted)
             if outcome is None:
                 unknown.append((wanted, leaf))
@@ -281,13 +285,39 @@ class Texts:
                 found.append((leaf, outcome))
         if unknown:
             made = dict.fromkeys([wanted for wanted, _ in unknown], CLEAN)
-            texts = list(made)
+            by_column = {wanted: leaf for wanted, leaf in unknown if wanted[1][:1] == _IN_COLUMN}
+            texts = [wanted for wanted in made if wanted not in by_column]
             for index, (view, candidates) in self._scanner.scan(texts, deadline=deadline).items():
                 made[texts[index]] = self._outcome(texts[index][0], view, candidates, deadline)
+            for count, (wanted, leaf) in enumerate(by_column.items()):
+                if not count % EVERY:
+                    deadline.check()
+                view = view_of(leaf.text)
+                candidate = columns.candidate_of(leaf.column, view.text)
+                made[wanted] = (
+                    CLEAN if candidate is None else self._outcome(leaf.text, view, [(candidate, columns.NAME)], NEVER)
+                )
             # Only now: what another thread finds here has been looked at.
-            self._leaves.put(made, sum([len(text) for text, _ in texts]))
+            self._leaves.put(made, sum([len(text) for text, _ in made]))
             found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
         return found
+
+    def _place(self, leaf: walk.Leaf) -> _Place:
+        """Return under which the outcome of a leaf is remembered: its key decides it, or its column."""
+        column = leaf.column
+        if column is None or not column.class_ or leaf.is_number:
+            return leaf.text, leaf.prefix
+        if columns.candidate_of(column, leaf.text) is None or not self._scanner.lets_columns_decide(leaf.text):
+            return leaf.text, leaf.prefix
+        return leaf.text, f"{_IN_COLUMN}{column.class_}"
+
+    def _wholes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> Iterator[str]:
+        """Yield the class of each leaf that is one value and nothing else."""
+        for leaf, outcome in self._outcomes(leaves, deadline):
+            if len(outcome.findings) == 1:
+                start, end, class_, _ = outcome.findings[0]
+                if end - start == len(leaf.text.strip()):
+                    yield class_
 
     def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]], deadline: Deadline) -> LeafOutcome:
         edits: list[walk.Span] = []

@@ -47,6 +47,8 @@ _SECRETS: Final = frozenset({"SECRET", "URL_CRED"})
 _MISPLACED: Final = _SECRETS | {"EMAIL", "PHONE"}
 _MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
 _MAY_BE_SECRET: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/=.:-]{15}")
+_WHOLE_WORD: Final = re.compile(r'"([a-z0-9_]+)(?=["\\])')
+"""A word that is a whole value, or a key, of JSON: as it stands, or in a string inside it."""
 _NAMES_OF_ERRORS: Final = frozenset({genai.ERROR_TYPE, genai.EXCEPTION_TYPE})
 
 
@@ -262,8 +264,9 @@ class Work:
         needles = casting.needles(before)
         if needles is not None and any(needles.occur_in(text) for value in self._values for text in texts_in(value)):
             return True
-        raws = [node.raw for node in self.nodes[: self._before_learning]]
-        return any(word in raw for word in casting.plain_since(before) for raw in raws)
+        words = casting.plain_since(before)
+        raws = [node.raw for node in self.nodes[: self._before_learning]] if words else ()
+        return any(not words.isdisjoint(_WHOLE_WORD.findall(raw)) for raw in raws)
 
     def finish(self) -> None:
         """Put what was worked out in the places of the span, and remember it."""

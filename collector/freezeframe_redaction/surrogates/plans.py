@@ -35,8 +35,8 @@ class NumberingPlan:
     """Country calling code, ``"49"``."""
     general: re.Pattern[str]
     """What has the form of a number of the region."""
-    assigned: re.Pattern[str]
-    """What is assigned to some kind of line."""
+    assigned: str
+    """The pattern of what is assigned to some kind of line."""
     prefix: re.Pattern[str] | None
     """What is dialled in front inside the country (``0``)."""
     rewrite: str | None
@@ -79,7 +79,7 @@ def plan_of(region: str, code: int) -> NumberingPlan | None:
     return NumberingPlan(
         code=str(code),
         general=re.compile(general),
-        assigned=re.compile("|".join(f"(?:{pattern})" for pattern in dict.fromkeys(patterns)) or r"(?!)"),
+        assigned="|".join(f"(?:{pattern})" for pattern in dict.fromkeys(patterns)) or r"(?!)",
         prefix=re.compile(prefix) if prefix else None,
         rewrite=metadata.national_prefix_transform_rule,
         by_length=tuple(
@@ -203,7 +203,7 @@ def _is_of(code: str, national: str) -> bool:
 @cache
 def _assigned_under(code: str) -> re.Pattern[str]:
     plans = (plan_of(region, int(code)) for region in COUNTRY_CODE_TO_REGION_CODE[int(code)])
-    return re.compile("|".join(f"(?:{plan.assigned.pattern})" for plan in plans if plan is not None) or "(?!)")
+    return re.compile("|".join(f"(?:{plan.assigned})" for plan in plans if plan is not None) or "(?!)")
 
 
 @lru_cache(65536)

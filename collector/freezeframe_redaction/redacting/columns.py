@@ -1,0 +1,82 @@
+"""Judge the columns of tables and lists of records, each once: by its key, and by a sample of its values.
+
+If at least half of the sample are values of one class, all values of the column that have the form of one are, too: whatever
+the lists know of them, and without a scan of each. Other values of the column are read like any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.leaves.walk import KeyColumn, Leaf
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.surrogates.invented import holds_invented
+from freezeframe_redaction.surrogates.plans import national_kind
+
+NAME: Final = "column of such values"
+_MIN_VALUES: Final = 12
+"""Different values of a column that is judged."""
+_MAX_SAMPLE: Final = 24
+_NAME: Final = re.compile(r"[^\W\d_a-z][^\W\d_.]*(?:[ '’-][^\W\d_.]+){0,4}")
+_PHONE: Final = re.compile(r"(?!00)[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9]")
+_EMAIL: Final = re.compile(r"[A-Za-z0-9][\w.+-]{0,62}(?<!\.)@(?!example\.)(?:[A-Za-z0-9-]+\.){1,4}(?!example\.)[A-Za-z]{2,24}")
+_SURROGATE: Final = ".example."
+
+
+def _person(value: str) -> str | None:
+    words = names.WORD.findall(value)
+    holds = (
+        _NAME.fullmatch(value) is not None
+        and all(names.may_be_name(word) or word in names.PARTICLES for word in words)
+        and not names.is_title(words[0])
+        and not names.is_brand(words)
+        and not holds_invented(value)
+    )
+    return "key" if holds else None
+
+
+def _phone(value: str) -> str | None:
+    if _PHONE.fullmatch(value) is None or "555" in value:
+        return None
+    return "international" if value[0] == "+" else national_kind("".join(filter(str.isdigit, value)))
+
+
+def _email(value: str) -> str | None:
+    return "" if _SURROGATE not in value and _EMAIL.fullmatch(value) else None
+
+
+_KINDS: Final[Mapping[str, Callable[[str], str | None]]] = {"PERSON": _person, "PHONE": _phone, "EMAIL": _email}
+"""Class -> the kind of a value that has the form of one, or None."""
+Whole = Callable[[Leaf], str]
+"""Returns the class of a leaf that is the whole of a value; empty if it is not."""
+
+
+def judge(leaves: Iterable[Leaf], whole: Callable[[list[Leaf]], Iterable[str]]) -> None:
+    """Judge the columns of the leaves that are not judged yet; `whole` yields the class of each leaf that is all one value."""
+    held: dict[int, tuple[KeyColumn, dict[str, Leaf]]] = {}
+    for leaf in leaves:
+        column = leaf.column
+        if column is not None and not column.is_judged:
+            held.setdefault(id(column), (column, {}))[1].setdefault(leaf.text, leaf)
+    for column, found in held.values():
+        column.is_judged = True
+        if len(found) < _MIN_VALUES:
+            continue
+        sample = list(found.values())[:: -(-len(found) // _MAX_SAMPLE)]
+        for class_, count in Counter(whole(sample)).most_common(1):
+            if class_ in _KINDS and 2 * count >= len(sample):
+                column.class_ = class_
+
+
+def candidate_of(column: KeyColumn | None, value: str) -> Candidate | None:
+    """Return the whole value as what its column holds; None if the column or the form does not say so."""
+    if column is None or not column.class_:
+        return None
+    if value not in column.kinds:
+        column.kinds[value] = _KINDS[column.class_](value)
+    kind = column.kinds[value]
+    return None if kind is None else Candidate(0, len(value), column.class_, kind)
