@@ -177,7 +177,8 @@ def _drain(arguments: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     from freezeframe._config import load_settings
-    from freezeframe._instrument import make_spooling_exporter, spool_directory
+    from freezeframe._instrument import make_spooling_exporter
+    from freezeframe.export.default_spool import spool_directory
 
     try:
         settings = load_settings({"spool": options.spool, "endpoint": options.endpoint, "spool_key": options.key})

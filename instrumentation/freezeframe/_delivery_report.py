@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from freezeframe._config import Settings, load_settings
-from freezeframe.export.export_queue import DeliveryCounts
 from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freezeframe.export.export_queue import DeliveryCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ def delivery_reports(settings: Settings | None = None) -> tuple[DeliveryReport, 
 
 def waiting_batches() -> int:
     """Return how many batches wait on the disk for this project's collector, as far as that can be seen."""
-    from freezeframe._instrument import spool_directory
+    from freezeframe.export.default_spool import spool_directory
     from freezeframe.export.spool import waiting_in
 
     try:
@@ -69,7 +72,8 @@ def _spool(settings: Settings) -> Iterable[DeliveryReport]:
     if settings.spool is False:
         yield DeliveryReport(subject="spool", ok=True, found="off: spans are lost while the collector is down")
         return
-    from freezeframe._instrument import make_default_spooling_exporter, make_spooling_exporter, spool_directory
+    from freezeframe._instrument import make_default_spooling_exporter, make_spooling_exporter
+    from freezeframe.export.default_spool import spool_directory
 
     try:
         directory = spool_directory(settings)

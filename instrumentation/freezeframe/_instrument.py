@@ -350,6 +350,8 @@ def make_exporter(settings: Settings) -> Exporter:
     if settings.spool is False:
         return make_collector_exporter(settings)
     if settings.spool is not None:
+        from freezeframe.export.default_spool import spool_directory
+
         return make_spooling_exporter(settings, spool_directory(settings))
     try:
         return make_default_spooling_exporter(settings)
@@ -389,24 +391,13 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     return CollectorExporter(wire, compression.compress, settings.request_timeout_s)
 
 
-def spool_directory(settings: Settings) -> str:
-    """Return the directory of the spool: the named one, else the one for this collector below the user's state directory.
-
-    Raises:
-        ConfigError: none is named, and the user has no home directory.
-    """
-    from freezeframe.export.default_spool import default_spool_directory
-
-    return settings.spool if isinstance(settings.spool, str) else str(default_spool_directory(settings))
-
-
 def make_default_spooling_exporter(settings: Settings) -> SpoolingExporter:
     """Return the exporter with the spool that is on by default, whose key is read or created when first needed.
 
     Raises:
         ConfigError: it is not available here.
     """
-    from freezeframe.export.default_spool import LazySeal, check_seal
+    from freezeframe.export.default_spool import LazySeal, check_seal, spool_directory
     from freezeframe.export.seal import make_seal
     from freezeframe.export.spool import Spool
     from freezeframe.export.spooling import SpoolingExporter

@@ -15,7 +15,7 @@ from running_collector import CollectorProcess
 from freezeframe import _instrument
 from freezeframe._config import load_settings
 from freezeframe._delivery_report import delivery_reports
-from freezeframe._instrument import spool_directory
+from freezeframe.export.default_spool import spool_directory
 from freezeframe.export.spool import Header, Spool
 
 pytestmark = pytest.mark.long  # processes

@@ -57,6 +57,15 @@ def default_spool_directory(settings: Settings) -> Path:
     return default_spool_root() / hashlib.sha256("\0".join(destination).encode()).hexdigest()[:_DIGITS]
 
 
+def spool_directory(settings: Settings) -> str:
+    """Return the directory of the spool: the named one, else the one for this collector below the user's state directory.
+
+    Raises:
+        ConfigError: none is named, and the user has no home directory.
+    """
+    return settings.spool if isinstance(settings.spool, str) else str(default_spool_directory(settings))
+
+
 def check_seal(settings: Settings) -> None:
     """Check that a spool's content can be protected here, without loading the libraries for it.
 

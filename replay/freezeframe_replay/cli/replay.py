@@ -152,7 +152,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _replay_stored(arguments: argparse.Namespace) -> int:
     """Replay a run of a store. The data directory's store notes that it was identical without any help: see `run.readiness`."""
     run = load_run(options.place_of(arguments), arguments.run)
-    code = _replay(arguments, freeze(run))
+    code = _replay(arguments, freeze(run, alias=str))
     helped = arguments.program or arguments.begin or arguments.ignore or arguments.live or arguments.allow_tool
     is_own = not (arguments.store or os.environ.get(STORE_VARIABLE)) and split_name(arguments.run) is None
     if code == 0 and run.exchanges and is_own and not helped:

@@ -73,8 +73,8 @@ class Ends:
         """
         if self._entry.input is None:
             return None, None
-        recorded = self._comparable(self._entry.input)
-        settled = self._values.settle(recorded, self._comparable(live))
+        recorded, now = self._both(self._entry.input, live)
+        settled = self._values.settle(recorded, now)
         found = self._described(recorded, settled)
         is_other = found is not None or target != self._entry.target or self.input_check is Check.SAME
         if self._is_loading and is_other:
@@ -97,13 +97,16 @@ class Ends:
         self.unheard = tuple(dict.fromkeys((*self.unheard, *unseen)))
         if self.outcome_check is Check.NOT_RECORDED:
             return None
-        recorded = self._outcome(self._entry.output, self._entry.error)
-        settled = self._values.settle(recorded, self._outcome(output, error))
+        (returned, output_tree), (raised, error_tree) = (
+            self._both(was, now) for was, now in ((self._entry.output, output), (self._entry.error, error))
+        )
+        recorded, now = _outcome(returned, raised), _outcome(output_tree, error_tree)
+        settled = self._values.settle(recorded, now)
         live = settled.tree
         settled.tree = self._settle(recorded, live)
         found = self._described(recorded, settled)
         if found is not None:
-            computed = self._values.settle(recorded, self._outcome(output, error), with_computed=True)
+            computed = self._values.settle(recorded, now, with_computed=True)
             if computed.agrees:
                 settled, live, found = computed, computed.tree, None
         if found is None:
@@ -136,18 +139,27 @@ class Ends:
 
     def was_cut_off(self) -> bool:
         """Return whether the recorded run was ended by its caller."""
-        return bool(_of_the_caller(self._outcome(None, self._entry.error)["raised"]))
+        error = self._entry.error
+        return error is not None and bool(_of_the_caller(_class_and_text(_tree(self._values.mark(error)))))
 
-    def _outcome(self, output: str | None, error: str | None) -> dict[str, Any]:
-        returned, raised = (None if text is None else self._comparable(text) for text in (output, error))
-        return {"raised": _class_and_text(raised), "returned": returned}
+    def _both(self, recorded: str | None, live: str | None) -> tuple[Any, Any]:
+        """Return two texts as trees, for `PrivateValues.settle`: texts that are equal need no search for private values."""
+        if recorded is not None and recorded == live:
+            self._values.take_over(recorded)
+            return _tree(recorded), _tree(recorded)
+        was, now = (None if text is None else _tree(self._values.mark(text)) for text in (recorded, live))
+        return was, now
 
-    def _comparable(self, text: str) -> Any:
-        marked = self._values.mark(text)
-        try:
-            return without_identity(json.loads(marked))
-        except ValueError:
-            return marked
+
+def _outcome(returned: Any, raised: Any) -> dict[str, Any]:
+    return {"raised": _class_and_text(raised), "returned": returned}
+
+
+def _tree(text: str) -> Any:
+    try:
+        return without_identity(json.loads(text))
+    except ValueError:
+        return text
 
 
 def _class_and_text(error: Any) -> Any:

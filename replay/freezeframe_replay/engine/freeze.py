@@ -40,10 +40,15 @@ ENVIRONMENT: Final = (
 Alias = Callable[[str], str]
 
 
-def freeze(run: Run) -> Fixture:
+def freeze(run: Run, *, alias: Alias | None = None) -> Fixture:
     """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them.
 
     A run of another instrumentation is reconstructed.
+
+    Args:
+        run: the run.
+        alias: what makes texts of different keys comparable (default: see `make_alias`). A replay makes its own keys, so
+            for one that is only replayed `str` does: it reads no text.
 
     Raises:
         RunError: such a run does not hold what its model was asked or answered.
@@ -55,7 +60,7 @@ def freeze(run: Run) -> Fixture:
             made = answerable(reconstruct(run, _redaction(run.spans)))
             return replace(made, steps=keyed_anew(made))
     redaction = _redaction(run.spans)
-    alias = make_alias(redaction)
+    alias = alias or make_alias(redaction)
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
     by_span = {span.span_id: span for span in run.spans}
     issued: Counter[tuple[Lane, str]] = Counter()

@@ -36,7 +36,7 @@ from freezeframe_schemas.fixture import Redaction
 
 if TYPE_CHECKING:
     from freezeframe_redaction.keyring.keys import TenantKey
-    from freezeframe_redaction.marks.marker import Value
+    from freezeframe_redaction.marks.marker import Marker, Value
 
 _WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
 _NAME: Final = "PERSON"
@@ -63,7 +63,10 @@ class PrivateValues:
     """The private values of one replay: what was compared, and what only paired."""
 
     def __init__(self, redaction: Redaction, key: TenantKey | None = None) -> None:
-        self._marker = None
+        self._redaction = redaction
+        self._key = key
+        self._made: Marker | None = None
+        self._taken_over: list[str] = []
         self._computed = Computed(redaction.surrogates)
         self._by_original: dict[_Place, Pair] = {}
         self._by_surrogate: dict[_Place, Pair] = {}
@@ -72,19 +75,33 @@ class PrivateValues:
         """See `Settled.paired`; only of this process."""
         self._uncompared: dict[tuple[str, str, str], Pair] = {}
         """Class, original and surrogate -> every pair that was assumed."""
-        if redaction.policy:
-            from freezeframe_redaction.marks.marker import TOKEN, Marker
-            from freezeframe_replay.engine.freeze import policy_of
-
-            self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
-            self._token = TOKEN
-            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_CODES, _REST, _JOINED, _SLUGS)]
-            self._names = re.compile(f"{TOKEN.pattern}(?: {TOKEN.pattern})+")
 
     @property
     def are_redacted(self) -> bool:
         """Return whether the run is redacted: else every text is compared unchanged."""
-        return self._marker is not None
+        return bool(self._redaction.policy)
+
+    @property
+    def _marker(self) -> Marker | None:
+        """Return what finds private values, made when a text first has to be read: loading its rules takes half a second."""
+        if self._made is None and self._redaction.policy:
+            from freezeframe_redaction.marks.marker import TOKEN, Marker
+            from freezeframe_replay.engine.freeze import policy_of
+
+            self._made = Marker(policy_of(self._redaction), self._redaction.surrogates, self._key)
+            self._token = TOKEN
+            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_CODES, _REST, _JOINED, _SLUGS)]
+            self._names = re.compile(f"{TOKEN.pattern}(?: {TOKEN.pattern})+")
+            while self._taken_over:
+                self.mark(self._taken_over.pop(0))
+        return self._made
+
+    def take_over(self, text: str) -> None:
+        """Note a text that is the recorded one unchanged: there is nothing to compare, but it shows which values there are."""
+        if self._made is not None:
+            self.mark(text)
+        elif self._redaction.policy:
+            self._taken_over.append(text)
 
     # -- texts -----------------------------------------------------------------------------------------------------------
 
@@ -138,7 +155,7 @@ class PrivateValues:
         Shape: JSON values in which each text went through `mark`, for example ``{"messages": [{"content": "<...>"}]}``.
         """
         made = Settled(tree=live, with_computed=with_computed)
-        if self._marker is not None:
+        if self.are_redacted and recorded != live:
             made.tree = self._value(recorded, live, made)
             was, now = ([pair[side].text for pair in made.exchanged] for side in (0, 1))
             if now and Counter(was) == Counter(now):

@@ -26,10 +26,10 @@ import zlib
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
-from freezeframe.context.environment import LOCK_FILES
 from freezeframe_schemas.errors import FixtureError, WireError
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.records import from_json
@@ -44,7 +44,6 @@ CODE: Final = "code/"
 PAGE: Final = "run.html"
 PACK: Final = "pack.json"
 _FIXTURE: Final = re.compile(r"manifest\.json|steps\.json|blobs/[0-9a-f]{64}")
-_BESIDE: Final = frozenset({PACK, PAGE, *LOCK_FILES})
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f\\\\:\ud800-\udfff]")
 _MAX_HEADER_BYTES: Final = 1 << 16
 _MAX_HEADERS: Final = 4
@@ -56,6 +55,13 @@ _EXTENSIONS: Final = (
 _PIECE_BYTES: Final = 1 << 20
 _PART_BYTES: Final = 255
 _PATH_BYTES: Final = 1024
+
+
+@cache
+def _beside() -> frozenset[str]:
+    from freezeframe.context.environment import LOCK_FILES  # most commands open no archive
+
+    return frozenset({PACK, PAGE, *LOCK_FILES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +264,7 @@ def _name_in_archive(given: str) -> str | None:
     if place.is_absolute() or ".." in place.parts or str(place) != given:
         return None
     for name in (given, str(PurePosixPath(*place.parts[1:]))):
-        if _FIXTURE.fullmatch(name) or name in _BESIDE or (name.startswith(CODE) and is_safe(name)):
+        if _FIXTURE.fullmatch(name) or name in _beside() or (name.startswith(CODE) and is_safe(name)):
             return name
     return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -250,10 +250,19 @@ ROUTES: Final = (
 NEEDS_ITS_HOST: Final = frozenset(name for row in ROUTES for name in row.providers)
 """Providers some of whose paths say nothing on another host."""
 
-_PROVIDERS: Final = tuple((re.compile(row.hosts, re.IGNORECASE), row.name) for row in PROVIDERS)
 _ROWS: Final = {row.name: row for row in PROVIDERS}
 _DIALECTS: Final = {row.dialect.name: row.dialect for row in reversed(ROUTES)}
-_ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
+
+
+@cache
+def _routes() -> tuple[tuple[re.Pattern[str], Route], ...]:
+    """Return the patterns, compiled when a request is first looked at: most commands look at none."""
+    return tuple((re.compile(row.path), row) for row in ROUTES)
+
+
+@cache
+def _providers() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(row.hosts, re.IGNORECASE), row.name) for row in PROVIDERS)
 
 
 def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"") -> Match | None:
@@ -324,7 +333,7 @@ def _find(method: str, url: str) -> tuple[Match | None, tuple[Route, ...]]:
         return known, ()
     possible: list[Route] = []
     path = parts.path.rstrip("/")
-    for pattern, route in _ROUTES:
+    for pattern, route in _routes():
         if route.providers and provider not in route.providers:
             continue
         found = pattern.search(path)
@@ -342,7 +351,7 @@ def _find(method: str, url: str) -> tuple[Match | None, tuple[Route, ...]]:
 @lru_cache(maxsize=512)
 def _provider_of(address: str) -> str | None:
     host = address.partition(":")[0]
-    for pattern, name in _PROVIDERS:
+    for pattern, name in _providers():
         if pattern.fullmatch(host) or (host != address and pattern.fullmatch(address)):
             return name
     return None

@@ -1,0 +1,105 @@
+"""What each path costs stays what the table says, in counts; and these counts see ten milliseconds of work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import budgets
+from counting import counted
+
+TABLE: Final = budgets.read_table()
+ROWS: Final = budgets.rows(TABLE)
+count: Final = cache(budgets.count)
+_STEPS_OF_10_MS: Final = 100_000
+"""Bytecode instructions, or functions called, in ten milliseconds of a fast core, at least."""
+
+
+def paths(*words: str) -> list[str]:
+    """Return the rows whose path begins with one of these words."""
+    return [path for path in ROWS if path.partition(".")[0] in words]
+
+
+def compare(path: str) -> None:
+    """Fail if the path does not cost what the table says."""
+    if budgets.minor_version() != TABLE["counted_with"]["python"]:
+        pytest.skip(f"counted with Python {TABLE['counted_with']['python']}, and each counts otherwise")
+    found = count(budgets.PROGRAMS[path.partition(".")[0]])
+    lines = budgets.differences(path, ROWS[path], found.get(path, {}))
+    assert not lines, "\n".join([*lines, budgets.advice(path, TABLE)])
+
+
+@pytest.mark.long
+@pytest.mark.proof
+@pytest.mark.parametrize("path", paths("collector", "store", "host"))
+def test_a_stored_span_and_the_hosts_own_work_cost_what_the_table_says(path: str) -> None:
+    compare(path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", paths("capture", "request"))
+def test_a_captured_call_costs_what_the_table_says(path: str) -> None:
+    compare(path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", paths("command"))
+def test_a_command_costs_what_the_table_says(path: str) -> None:
+    compare(path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", dict.fromkeys(budgets.PROGRAMS.values()))
+def test_each_path_that_is_counted_has_a_row(program: str) -> None:
+    words = [word for word, its in budgets.PROGRAMS.items() if its == program]
+    assert set(count(program)) == set(paths(*words))
+
+
+@pytest.mark.parametrize("path", ROWS)
+def test_ten_milliseconds_of_python_are_more_than_a_row_leaves_open(path: str) -> None:
+    most = max(ROWS[path].get("instructions", 0), ROWS[path].get("calls", 0))
+    assert most * budgets.SLACK < _STEPS_OF_10_MS / 2
+
+
+def test_each_row_has_a_reason() -> None:
+    assert [path for path, row in TABLE["paths"].items() if not row["because"].strip()] == []
+
+
+@pytest.mark.parametrize("now", [99, 101, 0])
+def test_a_small_count_is_exact_and_a_large_one_may_differ_by_three_hundredths(now: int) -> None:
+    assert budgets.differences("a", {"passes": 9}, {"passes": 10}) == ["a: passes grew from 9 to 10 (+11.1%)"]
+    assert (budgets.differences("a", {"calls": 100}, {"calls": now}) == []) is (now > 0)
+
+
+def _loop() -> object:
+    return sum(number for number in range(1_000))
+
+
+def _sleep() -> object:
+    import time
+
+    return time.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("more", "figure"),
+    [
+        (_loop, "instructions"),
+        (lambda: [str.upper("a") for _ in range(100)], "calls"),
+        (lambda: "a b".split(), "passes"),
+        (_sleep, "sleeps"),
+    ],
+)
+def test_a_loop_a_call_a_pass_and_a_sleep_each_show(more: Callable[[], object], figure: str) -> None:
+    def act() -> object:
+        return [len("abc") for _ in range(10)]
+
+    plain, slower = counted(act), counted(lambda: (act(), more()))
+    assert slower[figure] > plain[figure] * (1 + budgets.SLACK)
