@@ -19,7 +19,7 @@ NEAR = $(if $(CHANGED),tests/architecture $(foreach file,$(call in,tests),$(if $
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model site demo test test-all test-rest test-clients test-backends test-soak quick check lint types imports test-fast mutants clean
+.PHONY: help setup setup-demo setup-model site demo test test-all test-rest test-clients test-backends test-soak quick check lint types imports test-fast mutants release clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +86,9 @@ test-fast: setup ## the tests without those marked long; names those that have b
 
 mutants: setup ## break the cores one expression at a time, and list the breaks that no fast test notices (PART=schemas: there only; SAMPLE=300: of all code, by the tests near)
 	$(BIN)/python tests/support/$(if $(SAMPLE),sampled_mutants.py --sample $(SAMPLE) --seed $(or $(SEED),0),mutants.py) $(PART)
+
+release: setup ## what a release publishes, in dist/: built twice, tried on each Python, its parts and their licences listed (PYTHONS="3.12")
+	@.ci/release $(PYTHONS)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)

@@ -1,6 +1,6 @@
 """Print the licence of each package of a CycloneDX file; exit 1 if one is a licence that asks more than notices.
 
-    python .ci/licences.py dist/freezeframe-VERSION.cdx.json
+python .ci/licences.py dist/freezeframe-VERSION.cdx.json
 """
 
 import json

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.freeze import freeze, keyed_anew
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.render import counted, printable
+from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
@@ -28,14 +29,16 @@ COMMAND: Final = Command(
         "freezeframe fixture verify tests/regressions/late-order": "version, digest, every blob",
         "freezeframe fixture verify tests/regressions/*": "several",
         "freezeframe fixture verify last": "a run in the store: the hash of every stored piece",
+        "freezeframe fixture verify --redacted bug.ffz": "also refuse what was never redacted, as before a commit",
     },
     exit_codes={
         0: "all are whole",
-        1: "at least one is damaged, or lacks something",
+        1: "at least one is damaged, lacks something, or was never redacted (--redacted)",
         125: "at least one holds nothing to check: no calls, no input, no outcome",
     },
     options=(
         option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=TARGET_HELP),
+        flag("--redacted", "a recording that went through no policy, or through the one that redacts nothing, is a fault"),
         JSON,
         STORE,
     ),
@@ -104,6 +107,9 @@ def _check(arguments: argparse.Namespace, name: str) -> CheckedRecording:
         # for a fixture: version, digest over every step, hash of every blob; for a run: hash of every stored piece
         found = load_target(place_of(arguments), name)
         fixture = found if isinstance(found, Fixture) else freeze(found)
+        if arguments.redacted:
+            policies = {fixture.redaction.policy} | (set() if isinstance(found, Fixture) else policies_of(found.spans))
+            refuse_bare(fixture.run_id, policies, made=name, anyway="leave --redacted out")
     except FreezeframeError as error:
         return CheckedRecording(name=name, faults=(str(error),))
     return CheckedRecording(
