@@ -153,7 +153,7 @@ def test_gitlabs_job_writes_a_note_on_the_merge_request(recorded: Path) -> None:
     noted: list[tuple[str, str | None, Any]] = []
 
     class Forge(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
             """Print nothing."""
 
         def do_POST(self) -> None:

@@ -21,7 +21,7 @@ from freezeframe_collector.readers import sandbox
 from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.guard import Guard
-from freezeframe_collector.readers.native import load_engine
+from freezeframe_collector.store.chdb_module import load_engine
 
 _OPEN, _CREATE, _MODIFY, _DELETE, _MOVED, _FOLDER = 0x20, 0x100, 0x2, 0x200, 0xC0, 0x40000000
 _EVENT = struct.Struct("iIII")

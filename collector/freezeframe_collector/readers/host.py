@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_collector.readers.catalog import state_of
-from freezeframe_collector.readers.native import load_engine
 from freezeframe_collector.readers.reader import StorePaths, serve_one
+from freezeframe_collector.store.chdb_module import load_engine
 from freezeframe_schemas.records import from_json
 
 MESSAGE: Final = struct.Struct("!cQ")

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import orjson
 
+from freezeframe_collector.store.chdb_module import load_connect
 from freezeframe_collector.store.engine import INSERT_SETTINGS, quote_text, store_error
 from freezeframe_collector.store.tiers import cold_directory, disks_xml
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
@@ -57,7 +58,7 @@ class EmbeddedEngine:
 
     def __init__(self, directory: Path, *, memory_bytes: int = DEFAULT_MEMORY_BYTES, cold_volume: str = "") -> None:
         try:
-            import chdb
+            connect = load_connect()
         except ImportError:
             raise ConfigError("store chdb://: the package chdb is not installed", do=install_command("embedded")) from None
         try:
@@ -72,7 +73,7 @@ class EmbeddedEngine:
         self.directory = directory
         self.cold = cold
         """The directory of old days, if they are on another disk."""
-        self._connect = chdb.connect
+        self._connect = connect
         self._target = f"{directory / 'clickhouse'}?config-file={config}&max_server_memory_usage={memory_bytes}"
         self._lock = threading.Lock()
         self._spare: list[Any] = []
