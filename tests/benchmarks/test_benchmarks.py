@@ -18,6 +18,7 @@ SMALLEST = {
     "bench_host": ["--repeats", "1", "--kinds", "script"],
     "bench_replay": ["--no-peers", "--rounds", "1", "--runs", "1"],
     "bench_requests": ["--rounds", "2"],
+    "bench_start": ["--here", "--no-demo", "--runs", "1"],
 }
 """Benchmarks that measure something within seconds -> their smallest size. Others need peers, a browser or a data set."""
 

@@ -43,6 +43,20 @@ def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) ->
     assert done.stdout.strip() == "3000000000"
 
 
+@pytest.mark.long
+def test_an_engine_costs_no_libraries_for_data_frames(tmp_path: Path) -> None:
+    """chDB's package imports pyarrow, and that numpy, for what a collector never asks. Whoever wants them still gets them."""
+    program = (
+        "import sys\nfrom freezeframe_collector.store import open_store\nstore = open_store(sys.argv[1])\n"
+        "print(store.query('SELECT 1')[1], {'numpy', 'pyarrow'} & set(sys.modules))\n"
+        "import pyarrow\nprint(pyarrow.array([1]).to_pylist())\nstore.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"chdb://{tmp_path}"], capture_output=True, text=True, timeout=400, check=True
+    )
+    assert done.stdout.splitlines() == ["[[1]] set()", "[1]"]
+
+
 @pytest.mark.proof
 @pytest.mark.long
 def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
