@@ -153,7 +153,7 @@ def test_the_time_that_the_collector_names_is_kept(at: str, waits: float, receiv
     receiver.statuses, receiver.retry_after = [429, 503], at
     exporter, deadline = exporter_to(receiver.url), Waits()
     with time_machine.travel("2026-11-28T12:00:00Z", tick=False):
-        assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+        assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert deadline.waited == [waits, waits]
 
@@ -165,11 +165,11 @@ def test_a_connection_that_is_cut_is_made_again(receiver: Receiver) -> None:
         lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"),
     ]
     exporter, deadline = exporter_to(receiver.url), Waits()
-    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     assert len(deadline.waited) == 2
     receiver.stop()
     receiver.start()
-    assert exporter.export([span(2)], deadline) == Fate(delivered=1)
+    assert exporter.export([span(2)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert receiver.names == ["span 1", "span 2"]
 
@@ -293,7 +293,7 @@ def either(request: pytest.FixtureRequest) -> Both:
 def test_a_request_that_takes_too_long_is_sent_again(either: Both) -> None:
     either.is_slow_once()
     exporter, deadline = either.exporter(request_timeout_s=0.3), Waits()
-    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert len(deadline.waited) == 1
     assert either.names() == ["span 1"]
@@ -320,7 +320,7 @@ def test_what_the_collector_remarks_on_a_batch_that_it_took_is_logged_once(
     either.rejects(0, "this endpoint goes away in March")
     exporter = either.exporter()
     for number in range(2):
-        assert exporter.export([span(number)], BatchDeadline(5)) == Fate(delivered=1)
+        assert exporter.export([span(number)], BatchDeadline(5)) == BatchResult(delivered=1)
     exporter.close()
     assert caplog.text.count("this endpoint goes away in March") == 1
 
@@ -390,7 +390,7 @@ def test_a_call_that_is_cut_is_made_again(collector: GrpcCollector) -> None:
 
     collector.failures = [go_away]
     exporter, deadline = exporter_to(collector.url, protocol="grpc"), Restarts()
-    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert collector.names == ["span 1"]
 

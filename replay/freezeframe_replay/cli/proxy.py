@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Final
 
-from freezeframe.export.export_queue import Fate
+from freezeframe.export.export_queue import BatchResult
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.process.program_recorder import ProgramRecorder
@@ -56,7 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _summary(recorder: ProgramRecorder, fate: Fate, file: str | None) -> str:
+def _summary(recorder: ProgramRecorder, fate: BatchResult, file: str | None) -> str:
     made = ", ".join(f"{count} {kind}" for kind, count in sorted(recorder.counts.items()))
     if not made:
         return (

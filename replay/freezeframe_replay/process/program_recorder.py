@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from freezeframe.export.export_queue import BatchDeadline, Exporter, Fate
+from freezeframe.export.export_queue import BatchDeadline, BatchResult, Exporter
 from freezeframe.seams.recorder.enrich import describe_exchange
 from freezeframe_replay.engine.speak import plain
 from freezeframe_schemas import genai, values
@@ -118,7 +118,7 @@ class ProgramRecorder:
         for parent, child in ready:
             self._sender.put(replace(child, parent_span_id=parent))
 
-    def finish(self, status: int) -> Fate:
+    def finish(self, status: int) -> BatchResult:
         """End the run with the program's exit status; return what became of its spans."""
         with self._lock:
             left, self._children = self._children, []
@@ -225,14 +225,14 @@ class _Sender:
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
         self._queue: queue.SimpleQueue[SpanRecord | None] = queue.SimpleQueue()
-        self._fate = Fate()
+        self._fate = BatchResult()
         self._thread = threading.Thread(target=self._work, name="freezeframe-record", daemon=True)
         self._thread.start()
 
     def put(self, span: SpanRecord) -> None:
         self._queue.put(span)
 
-    def close(self) -> Fate:
+    def close(self) -> BatchResult:
         """Send what is left, and return what became of all spans."""
         self._queue.put(None)
         self._thread.join()
@@ -250,8 +250,8 @@ class _Sender:
             if ends:
                 return
 
-    def _export(self, batch: Sequence[SpanRecord]) -> Fate:
+    def _export(self, batch: Sequence[SpanRecord]) -> BatchResult:
         try:
             return self._exporter.export(batch, BatchDeadline(_SEND_S))
         except Exception as error:  # counted, and reported when the run ends
-            return Fate(failed=len(batch), why=f"{type(error).__name__}: {error}")
+            return BatchResult(failed=len(batch), why=f"{type(error).__name__}: {error}")

@@ -16,7 +16,7 @@ from freezeframe._config import Settings, load_settings
 from freezeframe._instrument import make_exporter
 from freezeframe._version import __version__
 from freezeframe.context.environment import git_attributes, lock_file, recorded_environment, time_zone
-from freezeframe.export.export_queue import Fate
+from freezeframe.export.export_queue import BatchResult
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.keeper import ended_with_us
 from freezeframe_replay.process.loopback_http import proxy_variables
@@ -46,7 +46,7 @@ def record_program(
     known: Known | None = None,
     stdout: Any = None,
     is_proxy: bool = False,
-) -> tuple[ProgramRecorder, int, Fate]:
+) -> tuple[ProgramRecorder, int, BatchResult]:
     """Run a program under the recording proxy; return what was recorded, its exit status, and what became of the spans.
 
     Args:
