@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freezeframe_replay.sources.exports.chat import answered, asked, tools_offered
+from freezeframe_replay.sources.exports.chat import answered, input_messages, tools_offered
 from freezeframe_schemas import genai
 from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.span import SpanRecord
@@ -43,7 +43,7 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
     """
     calls: list[DatasetExample] = []
     for reported in reported_calls(spans):
-        messages = asked(reported.attributes)
+        messages = input_messages(reported.attributes)
         answer = answered(reported.attributes)
         if not messages or answer is None:
             continue

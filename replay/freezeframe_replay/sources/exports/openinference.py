@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from freezeframe_replay.sources.exports.chat import answered, asked, tools_offered
+from freezeframe_replay.sources.exports.chat import answered, input_messages, tools_offered
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 from freezeframe_schemas.wire.document import JsonObject, as_object, as_objects, as_text, dump, parse
@@ -95,7 +95,7 @@ def _model_call(attributes: Mapping[str, AttributeValue]) -> Iterator[tuple[str,
     yield "llm.invocation_parameters", dump(parameters)
     reasons = attributes.get(genai.RESPONSE_FINISH_REASONS)
     yield "llm.finish_reason", reasons[0] if isinstance(reasons, tuple) and reasons else None
-    messages, answer = asked(attributes), answered(attributes)
+    messages, answer = input_messages(attributes), answered(attributes)
     for number, message in enumerate(messages):
         yield from _message(f"llm.input_messages.{number}.message", message)
     if answer is not None:
