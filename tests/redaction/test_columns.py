@@ -84,7 +84,7 @@ def test_the_surrogates_are_those_of_everywhere_else_and_a_second_pass_changes_n
     alone = REDACTOR.redact({"email": records[3]["email"], "phone": records[3]["phone"]}).value
     assert isinstance(alone, dict)
     assert all(str(one) in str(redacted.value) for one in alone.values())
-    again = REDACTOR.knowing(redacted.surrogates).redact(redacted.value)
+    again = REDACTOR.with_known_surrogates(redacted.surrogates).redact(redacted.value)
     assert again.value == redacted.value
 
 
