@@ -10,7 +10,7 @@ import os
 
 import pytest
 from clients.client import CORE, Client, Column
-from clients.table import END, PAGE, all_clients, load_results, load_traffic, page, try_column, write_cell
+from clients.table import END, PAGE, all_clients, load_results, load_structure, load_traffic, page, try_column, write_cell
 
 ENVIRONMENT = os.environ.get("FREEZEFRAME_CLIENTS", CORE)
 UPDATE = "FREEZEFRAME_UPDATE_GOLDEN"
@@ -46,7 +46,7 @@ def test_a_client_is_captured_and_replayed(client: Client, column: Column, monke
 @pytest.mark.skipif(ENVIRONMENT != CORE and not os.environ.get(UPDATE), reason="once is enough")
 def test_the_page_says_what_the_results_say() -> None:
     """FREEZEFRAME_UPDATE_GOLDEN=1 writes it anew."""
-    text = page(load_results(), load_traffic())
+    text = page(load_results(), load_traffic(), load_structure())
     before, end, rest = PAGE.read_text("utf-8").partition(END)
     if os.environ.get(UPDATE):
         PAGE.write_text(text + end + rest, "utf-8")

@@ -55,6 +55,8 @@ class Node:
     tokens: tuple[int, int] | None = None
     """Input and output tokens of a model call."""
     lane: str = ""
+    agent: str = ""
+    """Who made the call, as a framework or another instrumentation names it."""
     span_id: str
     request: str | None = None
     """Body as text, or the request as another instrumentation reports it; set if the whole outline was requested."""
@@ -211,6 +213,7 @@ def _node(
             inside=None if outer is None else numbers.get(outer),
             model=span.text(genai.REQUEST_MODEL),
             tokens=_tokens(span),
+            agent=span.text(genai.AGENT_NAME) or "",
             full=full,
         )
     failed = span.status_code is StatusCode.ERROR
@@ -251,6 +254,7 @@ def _exchange_node(
     inside: int | None,
     model: str | None = None,
     tokens: tuple[int, int] | None = None,
+    agent: str = "",
     full: bool = False,
 ) -> Node:
     status, failed = _status(exchange)
@@ -266,6 +270,7 @@ def _exchange_node(
         failed=failed,
         tokens=tokens,
         lane=format_lane(exchange.lane) or ROOT_LANE,
+        agent=agent,
         span_id=exchange.span_id,
         request=_body(exchange.request) if full else None,
         response=(_body(exchange.response) or error_text(exchange.error or "")) if full else None,

@@ -21,6 +21,8 @@ _BARS: Final = 1_000
 _MIN_BARS: Final = 20
 _MAX_DEPTH: Final = 8
 """Levels of the tree that are indented; deeper ones are shown at this one."""
+_MAX_AGENTS: Final = 4
+"""Agents that a lane names, in the order of their first calls."""
 _WIDTH: Final = 1000
 """What the bars are drawn in."""
 _TICKS: Final = (0, 0.25, 0.5, 0.75, 1)
@@ -106,7 +108,12 @@ def _lanes(nodes: Sequence[Node], scale: Scale, links: Links) -> list[dict[str, 
         return {**scale.bar(node), "link": links.step(node), "title": f"step {node.step}, {node.name}, {duration(node.ms)}"}
 
     return [
-        {"name": name, "bars": [bar(node) for node in found[:most]], "left_out": max(len(found) - most, 0)}
+        {
+            "name": name,
+            "agents": list(dict.fromkeys(node.agent for node in found if node.agent))[:_MAX_AGENTS],
+            "bars": [bar(node) for node in found[:most]],
+            "left_out": max(len(found) - most, 0),
+        }
         for name, found in sorted(steps.items())
     ]
 

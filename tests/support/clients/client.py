@@ -125,6 +125,8 @@ class Client:
     """What the environment installs for it."""
     _: KW_ONLY
     trials: Trials
+    structure: str = ""
+    """Why no team of its agents was tried; empty for a client without agents, or with a team in `clients.teams`."""
     note: str = ""
     """What a reader of the table should know."""
 

@@ -59,22 +59,22 @@ _OF_THE_TRIAL: Final = frozenset(
 
 def run_trial(trial: Trial, column: Column) -> Outcome:
     """Capture a trial, replay it, and compare."""
-    with Provider(trial.script) as provider, _world(trial, provider) as world, _own_loop():
-        bare = _finished(trial.use(world))
-    with Provider(trial.script) as provider, _world(trial, provider) as world, capture() as captured, _own_loop():
-        live = _finished(freezeframe.run(name=trial.name)(trial.use)(world))
+    with Provider(trial.script) as provider, _world(trial, provider) as world, own_loop():
+        bare = finished(trial.use(world))
+    with Provider(trial.script) as provider, _world(trial, provider) as world, capture() as captured, own_loop():
+        live = finished(freezeframe.run(name=trial.name)(trial.use)(world))
     run = build_run(captured.spans)
-    fixture = _on_disk(freeze(run))
+    fixture = on_disk(freeze(run))
     # The world is what the entry point was given, and not part of the recording.
     fixture = replace(fixture, entry=replace(fixture.entry, input=None))
     faults = [] if bare == live else [f"{trial.name}: without us the application gets {bare!r:.600}, with us {live!r:.600}"]
-    faults += [f"{trial.name}: {fault}" for fault in _not_captured(run, provider.crossed, column)]
+    faults += [f"{trial.name}: {fault}" for fault in not_captured(run, provider.crossed, column)]
     faults += [f"{trial.name}: {gap}" for gap in run.gaps if gap.kind not in _OF_THE_TRIAL]
     again = World(provider.port)
     again.server = world.server
     return Outcome(
         not_captured=tuple(faults),
-        not_replayed=tuple(f"{trial.name}: {fault}" for fault in _not_replayed(fixture, trial.use, again, live)),
+        not_replayed=tuple(f"{trial.name}: {fault}" for fault in not_replayed(fixture, trial.use, again, live)),
         seams=frozenset(exchange.seam for exchange in run.exchanges),
     )
 
@@ -90,7 +90,7 @@ def _world(trial: Trial, provider: Provider) -> Generator[World]:
 
 
 @contextmanager
-def _own_loop() -> Generator[None]:
+def own_loop() -> Generator[None]:
     """Give the thread an event loop for once. Synchronous calls of some libraries leave open connections on the one they find.
 
     A replay runs in a process of its own otherwise, and has a new one.
@@ -104,17 +104,17 @@ def _own_loop() -> Generator[None]:
         loop.close()
 
 
-def _finished(result: Any) -> Any:
+def finished(result: Any) -> Any:
     return asyncio.run(result) if inspect.iscoroutine(result) else result
 
 
-def _on_disk(fixture: Fixture) -> Fixture:
+def on_disk(fixture: Fixture) -> Fixture:
     with tempfile.TemporaryDirectory() as folder:
         write_fixture(fixture, Path(folder) / "fixture")
         return load_fixture(Path(folder) / "fixture")
 
 
-def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[str]:
+def not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[str]:
     http = [exchange for exchange in run.exchanges if exchange.request.method and exchange.span_id not in run.enclosing]
     faults = [] if run.exchanges else ["nothing was recorded"]
     if len(http) != len(crossed):
@@ -141,11 +141,11 @@ def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[
     return faults
 
 
-def _not_replayed(fixture: Fixture, use: Callable[[World], Any], world: World, live: Any) -> list[str]:
+def not_replayed(fixture: Fixture, use: Callable[[World], Any], world: World, live: Any) -> list[str]:
     session = ReplaySession(fixture)
     try:
-        with answering(session), _own_loop():
-            again = _finished(freezeframe.run(name=fixture.entry.name)(use)(world))
+        with answering(session), own_loop():
+            again = finished(freezeframe.run(name=fixture.entry.name)(use)(world))
     except ReplayMiss as miss:
         return [f"missed: {miss}"]
     report = session.report()

@@ -20,9 +20,11 @@ import clients.libraries
 from clients.client import CORE, Client, Column, Trial
 from clients.harness import Outcome, run_trial
 from clients.own_sdks import SDKS
+from clients.team import Team, all_teams
 
 ROOT: Final = Path(__file__).parents[3]
 TRAFFIC: Final = ROOT / "tests" / "data" / "clients" / "traffic.json"
+STRUCTURE: Final = ROOT / "tests" / "data" / "clients" / "structure.json"
 RESULTS: Final = ROOT / "tests" / "data" / "clients" / "results.json"
 PAGE: Final = ROOT / "docs" / "coverage.md"
 
@@ -54,13 +56,17 @@ def all_clients() -> tuple[Client, ...]:
 
 def environments() -> list[str]:
     """Return the environments besides the core."""
-    return sorted(({client.environment for client in all_clients()} | BESIDE.keys()) - {CORE})
+    of_teams = {team.environment for team in all_teams().values()}
+    return sorted(({client.environment for client in all_clients()} | of_teams | BESIDE.keys()) - {CORE})
 
 
 def requirements(environment: str) -> list[str]:
     """Return what an environment installs."""
     needed = {name for client in all_clients() if client.environment == environment for name in client.requires}
     needed |= BESIDE.get(environment, set())
+    for team in all_teams().values():
+        if team.environment == environment:
+            needed |= {team.distribution, team.instrumentor, *team.requires}
     return sorted(needed | {sdk.name for sdk in SDKS.values() if sdk.environment == environment})
 
 
@@ -102,6 +108,19 @@ def write_cell(client: Client, column: Column, cell: Cell, seams: frozenset[str]
     RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
 
 
+def load_structure() -> dict[str, Row]:
+    """Return the agents that OpenInference's instrumentors named, by client."""
+    return json.loads(STRUCTURE.read_text("utf-8")) if STRUCTURE.exists() else {}
+
+
+def write_structure(team: Team, calls: int) -> None:
+    """Put one team into it."""
+    rows = load_structure()
+    versions = {name: version(name) for name in (team.distribution, team.instrumentor)}
+    rows[team.client] = {"versions": versions, "agents": sorted(set(team.agents)), "calls": calls}
+    STRUCTURE.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
 def load_traffic() -> dict[str, Row]:
     """Return the outcomes of the recorded exchanges asked through the providers' own SDKs, by provider."""
     return json.loads(TRAFFIC.read_text("utf-8")) if TRAFFIC.exists() else {}
@@ -120,14 +139,15 @@ def write_traffic(provider: str, sdk: str, counts: Mapping[str, int]) -> None:
 _TRAFFIC_COLUMNS: Final = ("sdk", "version", "exchanges", "streamed", "errors", "equal")
 
 
+_NO_AGENTS: Final = "a client of models or tools, without agents"
 END: Final = "\n## Recorded traffic through the openai and anthropic SDKs\n"
 """What follows on the page is made by `recorded_traffic`."""
 
 
-def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
+def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping[str, Row]) -> str:
     """Return the first part of the page, up to `END`: what is captured and replayed of which client."""
     reasons: list[str] = []
-    lines = [_line(client, rows[client.name], reasons) for client in all_clients() if client.name in rows]
+    lines = [_line(client, rows[client.name], structure, reasons) for client in all_clients() if client.name in rows]
     cells = [cell for row in rows.values() for cell in row["cells"].values() if "why" not in cell]
     good = sum(cell["captured"] and cell["replayed"] for cell in cells)
     notes = [f"* {client.name}: {client.note}" for client in all_clients() if client.note]
@@ -146,11 +166,15 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
             f"(with the provider gone, the application gets the same again, no tool called). {good} of {len(cells)} cells have",
             "both. A number says why there is nothing to try.",
             "",
-            f"| client | version | {' | '.join(column.value for column in Column)} | through |",
-            f"|---|---|{'---|' * len(Column)}---|",
+            f"| client | version | {' | '.join(column.value for column in Column)} | structure | through |",
+            f"|---|---|{'---|' * (len(Column) + 1)}---|",
             *lines,
             "",
             *[f"{number}. {reason}" for number, reason in enumerate(reasons, 1)],
+            "",
+            "*structure* is a team of agents with OpenInference's instrumentor of the framework: each call is",
+            "recorded once and names its agent, and replays without the instrumentor as it does with it",
+            f"({_tried(structure)}).",
             "",
             "*errors* are a refusal that was recorded from the provider, an answer that is cut, and a stream that",
             "is cut; *tools* of a framework are a call that works and one that raises.",
@@ -179,8 +203,14 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
     )
 
 
-def _line(client: Client, row: Row, reasons: list[str]) -> str:
+def _tried(structure: Mapping[str, Row]) -> str:
+    versions = {name: text for row in structure.values() for name, text in row["versions"].items()}
+    return ", ".join(f"{name} {text}" for name, text in sorted(versions.items()) if name.startswith("openinference"))
+
+
+def _line(client: Client, row: Row, structure: Mapping[str, Row], reasons: list[str]) -> str:
     cells = [_mark(row["cells"].get(column.value), reasons) for column in Column]
+    cells.append("✓" if client.name in structure else _mark({"why": client.structure or _NO_AGENTS}, reasons))
     return f"| {client.name} | {row['version']} | {' | '.join(cells)} | {', '.join(row['seams'])} |"
 
 

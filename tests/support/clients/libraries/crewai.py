@@ -19,7 +19,7 @@ COUNTED: Final = Turn(
 _QUIET: Final = {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "OTEL_SDK_DISABLED": ""}
 
 
-def _llm(world: World, *, retries: int = 0, stream: bool = False) -> Any:
+def quiet_model(world: World, *, retries: int = 0, stream: bool = False) -> Any:
     os.environ.update(_QUIET)
     return load("crewai").LLM(
         model="openai/gpt-4o", base_url=f"{world.url(openai.HOST)}/v1", api_key="sk-none", max_retries=retries, stream=stream
@@ -27,7 +27,7 @@ def _llm(world: World, *, retries: int = 0, stream: bool = False) -> Any:
 
 
 def _crew(world: World) -> Any:
-    llm = _llm(world)
+    llm = quiet_model(world)
     crewai = load("crewai")
     weather = load("crewai.tools").tool("weather")(world.weather)
     agent = crewai.Agent(
@@ -55,15 +55,15 @@ async def kickoff_async(world: World) -> Any:
 
 
 def call(world: World) -> Any:
-    return _llm(world).call(_question())
+    return quiet_model(world).call(_question())
 
 
 def stream(world: World) -> Any:
-    return _llm(world, stream=True).call(_question())
+    return quiet_model(world, stream=True).call(_question())
 
 
 def retry(world: World) -> Any:
-    return _llm(world, retries=2).call(_question())
+    return quiet_model(world, retries=2).call(_question())
 
 
 TRIALS: Final[Trials] = {

@@ -123,4 +123,11 @@ TRIALS: Final[Trials] = {
     Column.RETRY: (trial(run, OVERLOADED, google_genai.SIMPLE),),
     Column.ABANDONED: (trial(abandon, google_genai.STREAM),),
 }
-CLIENT: Final = Client("google-adk", "google-adk", "adk", ("google-adk",), trials=TRIALS)
+CLIENT: Final = Client(
+    "google-adk",
+    "google-adk",
+    "adk",
+    ("google-adk",),
+    trials=TRIALS,
+    structure="its instrumentor is started, but no team was tried",
+)

@@ -58,4 +58,9 @@ TRIALS: Final = usual_trials(
     trial(stream, *openai.TOOL_STREAM),
     trial(with_broken_tool(run), *openai.TOOL),
 )
-CLIENT: Final = Client("pydantic-ai", "pydantic-ai-slim", trials=TRIALS)
+CLIENT: Final = Client(
+    "pydantic-ai",
+    "pydantic-ai-slim",
+    trials=TRIALS,
+    structure="no instrumentor of it is started: OpenInference has a span processor",
+)

@@ -1,0 +1,1 @@
+"""Teams of agents: each module has a `TEAM`, and imports nothing of freezeframe."""
