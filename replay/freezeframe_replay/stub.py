@@ -116,6 +116,14 @@ class ModelStub:
         """Return nothing: flags and readings are the test's own."""
         del feed, key
 
+    def runs(self, answer: Exchange) -> bool:
+        """Return False: tools run anyway."""
+        del answer
+        return False
+
+    def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
+        """Do nothing: no result is compared."""
+
     async def turn(self, answer: Exchange) -> None:
         """Do not wait: answers come when they are requested."""
 

@@ -37,6 +37,8 @@ class DivergenceKind(StrEnum):
     """The program tried to start a process or touch a file, and a fence stopped it."""
     STILL_WAITED = "REPLAY-109"
     """The program waits for a call that the run abandoned before it was answered, and nothing else can happen."""
+    RESULT_CHANGED = "REPLAY-110"
+    """A tool whose code the replay ran, by request, returned or raised something else than recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,8 @@ class Divergence:
     """Key components that agreed with the nearest recorded request."""
     differed: tuple[str, ...] = ()
     note: str = ""
+    inside: str = ""
+    """The function that ran by request when it happened: ``tool refund``."""
 
 
 BY_REDACTION: Final = (
@@ -87,6 +91,8 @@ class Relaxed(StrEnum):
     """The call was ended by an exception that was thrown into it, which the replay raises again."""
     TIMEOUT = "timeout not known"
     """The call timed out, and the timeout of then or now is not known exactly."""
+    CARRIED = "carried"
+    """It holds the new result of a tool that ran by request, in place of the recorded one."""
     CODE = "code"
     """Whether the application's code that answered the call has changed: it could not be read, then or now."""
 
@@ -116,6 +122,8 @@ class Served:
     """What differed and did not decide: values of `Relaxed`, and ignored components of the request key."""
     changed_code: str = ""
     """Where the code is that would have answered, if it changed since the recording and was not run: ``shop.py:17``."""
+    ran: bool = False
+    """The function itself ran, by request, and its result was compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +270,9 @@ class Report:
     ambiguous: tuple[Ambiguous, ...] = ()
     """Steps that may have received each other's answers."""
 
+    changed_inside: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Like `changed_code`, of functions called inside a tool that ran."""
+
     reconstructed: bool = False
     """The recording is another instrumentation's: meaning was compared, not bytes."""
 
@@ -273,7 +284,13 @@ class Report:
     @property
     def changed_code(self) -> Mapping[str, str]:
         """Return each function whose code changed and was not run -> where it is: ``tool refund`` -> ``shop.py:17``."""
-        return {self.names.get(str(item.step), ""): item.changed_code for item in self.served if item.changed_code}
+        own = {self.names.get(str(item.step), ""): item.changed_code for item in self.served if item.changed_code}
+        return {**own, **self.changed_inside}
+
+    @property
+    def ran(self) -> tuple[str, ...]:
+        """Return the functions that ran by request: ``tool refund``."""
+        return tuple(dict.fromkeys(self.names.get(str(item.step), "") for item in self.served if item.ran))
 
     @property
     def first(self) -> Divergence | None:

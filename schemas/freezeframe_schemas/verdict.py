@@ -66,6 +66,7 @@ TITLES: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.ORDER_CHANGED: "recorded steps requested in a different order",
     DivergenceKind.FENCED: "blocked by a fence",
     DivergenceKind.STILL_WAITED: "waits for a call that the run had abandoned",
+    DivergenceKind.RESULT_CHANGED: "a tool that ran returned something else",
 }
 
 _SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {
@@ -266,8 +267,9 @@ def _compared(report: Report) -> str:
     if report.outcome_check is Check.SAME:
         parts.append("the outcome")
     inside = f" ({report.inside} more inside other steps, which answer for them)" if report.inside else ""
+    ran = f" ({_enumerated(report.ran)} ran)" if report.ran else ""
     no_calls = "" if report.steps or report.inside else " (the run recorded no calls)"
-    return " and ".join(parts) + inside + no_calls
+    return " and ".join(parts) + ran + inside + no_calls
 
 
 def _not_compared(report: Report) -> Iterable[str]:

@@ -96,4 +96,5 @@ def test_the_codes_of_divergences_are_stable() -> None:
         "ORDER_CHANGED": "REPLAY-107",
         "FENCED": "REPLAY-108",
         "STILL_WAITED": "REPLAY-109",
+        "RESULT_CHANGED": "REPLAY-110",
     }

@@ -121,7 +121,7 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
         Verdict.IDENTICAL: "identical",
         Verdict.SAME_IN_MEANING: "same in meaning, reconstructed",
         Verdict.INCOMPARABLE: "incomparable: ",
-        Verdict.DIVERGED: "REPLAY-10",
+        Verdict.DIVERGED: "REPLAY-1",
     }
     assert first.startswith(begins[verdict(report)])
 

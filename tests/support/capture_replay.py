@@ -42,6 +42,14 @@ class Recorded:
         """Recall nothing."""
         del feed, key
 
+    def runs(self, answer: Exchange) -> bool:
+        """Run nothing."""
+        del answer
+        return False
+
+    def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
+        """Compare nothing."""
+
     async def turn(self, answer: Exchange) -> None:
         """Answer at once."""
 

@@ -195,8 +195,15 @@ class Place:
     """True inside a recorded tool or retriever: plain HTTP is recorded there, and a replay never gets there."""
     call_span_id: str = ""
     """Span id of that call, if it is recorded."""
+    run_anew: bool = False
+    """True inside a tool whose code a replay runs: its calls are answered, too. `call_span_id` is then the recorded call's."""
     sending: bool = False
     """True while a seam makes the real request: if a transport sends it through another HTTP client, that is the same call."""
+
+    @property
+    def is_real(self) -> bool:
+        """Return whether the code here works for real in a replay: no call of it is answered, and no fence stops it."""
+        return self.inside_call and not self.run_anew
 
     @property
     def takes_run(self) -> bool:

@@ -52,6 +52,7 @@ COMMAND: Final = Command(
         "freezeframe replay 4bf92f35 -- python agent.py": "another program",
         "freezeframe replay 4bf92f35 --ignore body.temperature": "a field that may differ",
         "freezeframe replay 4bf92f35 --live model": "ask the real model once fixed code leaves the recording",
+        "freezeframe replay 4bf92f35 --run-tool refund": "run a fixed tool's code on the recorded calls",
         "freezeframe replay --session chat-81": "a conversation, turn by turn; the exit code is the worst",
         "freezeframe replay 4bf92f35 --hermetic": "also start no processes and write no files",
         "git bisect run freezeframe replay FIXTURE": "the commit that changed the behaviour",
@@ -84,6 +85,13 @@ COMMAND: Final = Command(
             metavar="NAME",
             help="let this tool run for real if the recording holds no answer (repeatable)",
         ),
+        repeatable(
+            "--run-tool",
+            metavar="NAME",
+            help="run this tool's own code although its result is recorded, and compare what it returns; its calls are "
+            "answered from the recording, and it starts no program (repeatable)",
+        ),
+        flag("--run-changed", "run each tool whose code changed since the recording, likewise"),
         flag("--at-commit", "run the code of the recorded commit, in a temporary checkout"),
         flag(
             "--packed-code",
@@ -154,6 +162,7 @@ def _replay_stored(arguments: argparse.Namespace) -> int:
     run = load_run(options.place_of(arguments), arguments.run)
     code = _replay(arguments, freeze(run, alias=str))
     helped = arguments.program or arguments.begin or arguments.ignore or arguments.live or arguments.allow_tool
+    helped = helped or arguments.run_tool or arguments.run_changed
     is_own = not (arguments.store or os.environ.get(STORE_VARIABLE)) and split_name(arguments.run) is None
     if code == 0 and run.exchanges and is_own and not helped:
         try:
@@ -274,6 +283,8 @@ def _policy(arguments: argparse.Namespace) -> ReplayPolicy:
         live=frozenset(Kind(name) for name in arguments.live),
         live_from=arguments.live_from,
         allow_tools=frozenset(arguments.allow_tool),
+        run_tools=frozenset(arguments.run_tool),
+        run_changed=arguments.run_changed,
         real_time=arguments.real_time,
         fences=frozenset(map(Fence, arguments.fence)) | (HERMETIC if arguments.hermetic else frozenset()),
         allow_paths=tuple(arguments.allow_path),

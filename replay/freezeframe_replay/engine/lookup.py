@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from freezeframe.seams import Call
+from freezeframe_replay.engine.carried import Carried
 from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
 from freezeframe_replay.engine.miss import Recorded, describe_miss
@@ -27,7 +28,7 @@ from freezeframe_replay.engine.skipped_code import CodeIs, compare_code
 from freezeframe_replay.engine.timeouts import COMPONENT, what_ended
 from freezeframe_schemas.divergence import Ambiguous, Divergence, DivergenceKind, Relaxed, Served, Why
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, request_key
 from freezeframe_schemas.values import is_opaque
 
@@ -80,6 +81,8 @@ class Lookup:
         self.used: dict[int, Served] = {}
         """Number of a step that answered a call -> how it was found."""
         self.ambiguous: list[Ambiguous] = []
+        self._carried: list[Carried] = []
+        """What tools that ran returned instead of the recorded results."""
         self._by_bytes = {_fingerprint(item.step.exchange): item.key for item in self.recorded}
         self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
         self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
@@ -108,8 +111,11 @@ class Lookup:
         known = self._by_bytes.get(_fingerprint(call))
         return _key(call, self._ignore) if known is None else known
 
-    def find(self, call: Call, key: RequestKey) -> FoundStep | None:
-        """Return the step that answers the call and how it was found; None if there is none. Counts the call as issued."""
+    def find(self, call: Call, key: RequestKey, *, goes_live: bool = False) -> FoundStep | None:
+        """Return the step that answers the call and how it was found; None if there is none. Counts the call as issued.
+
+        `goes_live`: a model is asked anew about what differs from the recording in a tool's new result.
+        """
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
         following = self._next_in_lane(call)
@@ -140,9 +146,23 @@ class Lookup:
         found = self._but_for_values_and_moments(following, call)
         if found is None and live is not None:
             found = self._but_for_values(following, live.tree, with_computed=True)
+        if found is None and self._carried and not (goes_live and call.kind is Kind.MODEL):
+            found = self._but_for_results(following, call)
         return found
 
-    def use(self, found: FoundStep, call: Call, key: RequestKey) -> Served:
+    def carry(self, recorded: Any, live: Any) -> None:
+        """Let later requests hold what a tool returned now, in place of what it returned in the recording."""
+        self._carried.append(Carried.of(recorded, live))
+
+    def _but_for_results(self, following: Recorded, call: Call) -> FoundStep | None:
+        recorded = self._recorded_tree(following)
+        settled = self._values.settle(recorded, self._tree(call))
+        settled.tree = self._settle_moments(following, recorded, settled.tree)
+        if any(each.explains(recorded, settled.tree) for each in (*self._carried, _joined(self._carried))):
+            return FoundStep(item=following, relaxed=(Relaxed.CARRIED,))
+        return None
+
+    def use(self, found: FoundStep, call: Call, key: RequestKey, *, runs: bool = False) -> Served:
         """Mark the step as used by the call, and return how."""
         item = found.item
         number, request = item.step.number, item.step.exchange.request
@@ -155,13 +175,14 @@ class Lookup:
         objects = (Relaxed.OBJECTS,) if has_objects else ()
         ended = self._ended(item, call)
         ends = () if ended is None else (ended if isinstance(ended, Relaxed) else COMPONENT,)
-        code, place = compare_code(item.step.exchange.code, call.code)
+        code, place = (CodeIs.SAME, "") if runs else compare_code(item.step.exchange.code, call.code)
         unread = (Relaxed.CODE,) if code is CodeIs.UNKNOWN else ()
         served = Served(
             step=number,
             how=found.how,
             relaxed=(*found.relaxed, *objects, *ends, *unread, *sorted(ignored)),
             changed_code=place if code is CodeIs.CHANGED else "",
+            ran=runs,
         )
         self.used[number] = served
         return served
@@ -234,6 +255,10 @@ class Lookup:
         """Return the program's result with its clock's moments replaced by the recorded ones (see `moments`)."""
         slack = self._slack(len(self._fixture.steps) + 1, self._fixture.entry.end_time_unix_nano)
         return self.moments.settle(recorded, live, slack)
+
+    def settle_moments_of(self, step: Step, recorded: Any, live: Any) -> Any:
+        """Return a tool's result with its clock's moments replaced by the recorded ones."""
+        return self.moments.settle(recorded, live, self._slack(step.number, step.exchange.end_time_unix_nano))
 
     def _took_ns(self) -> list[int]:
         """Return how long the used steps took, as `response.elapsed` says it: in whole microseconds."""
@@ -371,6 +396,15 @@ def _key(asked: Exchange | Call, ignore: tuple[str, ...], alias: Alias = str) ->
 def _parsed(key: RequestKey) -> Iterator[tuple[str, Any]]:
     for name, text in key.components:
         yield name, json.loads(text) if name.startswith(_CONTENT) else text
+
+
+def _joined(carried: Sequence[Carried]) -> Carried:
+    """Return what a request may hold that has the results of several tools."""
+    return Carried(
+        was=frozenset().union(*(each.was for each in carried)),
+        now=frozenset().union(*(each.now for each in carried)),
+        was_error=any(each.was_error for each in carried),
+    )
 
 
 class _Lazily:

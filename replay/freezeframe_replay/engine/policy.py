@@ -39,6 +39,12 @@ class ReplayPolicy:
     """Step from which on calls of the kinds in `live` are made for real, recorded or not."""
     allow_tools: frozenset[str] = frozenset()
     """Names of the tools that may run for real if the recording holds no answer."""
+    run_tools: frozenset[str] = frozenset()
+    """Names of tools and retrievers whose own code runs although the recording has their results. Calls inside are answered."""
+    run_changed: bool = False
+    """Likewise for those whose code changed since the recording."""
+    skip_tools: frozenset[str] = frozenset()
+    """Names of those that are not run in any case."""
     stop_before: int | None = None
     """Step before which the replay ends."""
     keep_frames: bool = False
@@ -55,6 +61,11 @@ class ReplayPolicy:
     """The replay says nothing unless every private value is compared."""
     edits: tuple[RequestEdit, ...] = ()
     """The changes to each model request before it is looked up or sent."""
+
+    @property
+    def runs_tools(self) -> bool:
+        """Return whether the code of a tool may run."""
+        return self.run_changed or bool(self.run_tools)
 
     @property
     def goes_live(self) -> bool:

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -35,6 +36,7 @@ from freezeframe_replay.engine.policy import Fence, ReplayPolicy
 from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_requested, spoken
 from freezeframe_replay.engine.standstill import MAX_KEPT, frames_of_program, stop_before
+from freezeframe_replay.engine.tools_anew import ToolsAnew
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
     Divergence,
@@ -95,10 +97,15 @@ class ReplaySession:
         self._turns = Turns(
             fixture, real_time=policy.real_time, is_live=policy.goes_live, on_time=on_time, on_standstill=self._waits_in_vain
         )
-        self.turn, self.turn_in_thread, self.stay_open = self._turns.wait, self._turns.wait_in_thread, self._turns.stay_open
-        self.loop_time, self.reach = self._turns.loop_time, self._turns.reach
+        self.stay_open, self.loop_time, self.reach = self._turns.stay_open, self._turns.loop_time, self._turns.reach
         self._lock = threading.Lock()
         self._lookup = Lookup(fixture, ignore=policy.ignore, values=self._values, measured=measured)
+        self._anew = ToolsAnew(
+            fixture,
+            policy,
+            self._values,
+            partial(Lookup, ignore=policy.ignore, values=self._values, measured=measured),
+        )
         self._made: list[Made] = []
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()
@@ -125,13 +132,14 @@ class ReplaySession:
         Raises:
             ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay must stop here.
         """
-        if current_place().inside_call:  # a tool runs for real, and so does everything it calls
+        place = current_place()
+        if place.is_real:  # a tool runs for real, and so does everything it calls
             return None
         if self._server is not None and (answer := about_the_run(call, self._server)) is not None:
             return answer
         known = len(self._divergences)
         try:
-            found = self._answer(call)
+            found = self._answer_inside(call, place.call_span_id) if place.run_anew else self._answer(call)
         finally:
             if self._on_divergence is not None and len(self._divergences) > known:
                 self._on_divergence()
@@ -146,7 +154,7 @@ class ReplaySession:
         frames = frames_of_program() if keeps else ()
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
-            found = self._lookup.find(request, key)
+            found = self._lookup.find(request, key, goes_live=self._policy.may_go_live(call.kind, call.name))
             outlived = None if found is None else self._lookup.outlived(found, request)
             self._note(call, None if outlived else found, frames)
             if found is None and self._is_beyond(call):
@@ -159,8 +167,53 @@ class ReplaySession:
             if self._asks_anew(item, call):
                 self._asked_anew.add(item.step.number)
                 return self._go_live(call, item.step.number)
-            self._claims.claim(self._use(found, request, key))
+            runs = self._anew.is_run(item, call)
+            if runs:
+                self._anew.begin(item)
+            self._claims.claim(self._use(found, request, key, runs=runs))
             return item
+
+    def _answer_inside(self, call: Call, around: str) -> Recorded | None:
+        """Answer a call of a tool that runs by request, from what the recording has inside the tool's call."""
+        lookup = self._anew.lookup(around)
+        key = lookup.key_of(call)
+        with self._lock:
+            found = lookup.find(call, key, goes_live=self._policy.may_go_live(call.kind, call.name))
+            if found is None:
+                return self._leave_recording(call, replace(lookup.miss(call, key), inside=self._anew.name(around)))
+            runs = self._anew.is_run(found.item, call)
+            if runs:
+                self._anew.begin(found.item)
+            served = lookup.use(found, call, key, runs=runs)
+            if served.changed_code:
+                self._anew.changed_code[f"{call.kind.value} {call.name}"] = served.changed_code
+            self._assume(found.settled, step=served.step)
+            return found.item
+
+    def runs(self, answer: Exchange) -> bool:
+        """Return whether the function of a recorded call runs, by request."""
+        return self._anew.runs(answer)
+
+    def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
+        """Compare what such a function returned or raised."""
+        place = current_place()
+        with self._lock:
+            lookup = self._anew.lookup(place.call_span_id) if place.run_anew else self._lookup
+            changed = self._anew.compare(answer, result_json, error_json, lookup)
+            if changed is not None:
+                self._divergences.append(replace(changed, inside=self._anew.name(place.call_span_id) if place.run_anew else ""))
+        if changed is not None and self._on_divergence is not None:
+            self._on_divergence()
+
+    async def turn(self, answer: Exchange) -> None:
+        """Wait in a task until the answer is due; inside a tool that runs, answers come at once."""
+        if not current_place().run_anew:
+            await self._turns.wait(answer)
+
+    def turn_in_thread(self, answer: Exchange) -> None:
+        """Like `turn`, in a thread."""
+        if not current_place().run_anew:
+            self._turns.wait_in_thread(answer)
 
     def _hear(self, taken: Mapping[int, Served]) -> None:
         """Count the steps that other processes used as used and their calls as made, and take over what they assume."""
@@ -234,6 +287,8 @@ class ReplaySession:
 
     def _cut_short(self, divergence: Divergence, tried: str = "") -> ReplayMiss:
         """Note why the program cannot go on. What it tried after the last step of an unfinished run is beyond the recording."""
+        place = current_place()
+        divergence = replace(divergence, inside=self._anew.name(place.call_span_id) if place.run_anew else "")
         is_beyond = bool(tried) and self._fixture.entry.unfinished and self.calls_at_the_end() is not None
         with self._lock:
             self._missed = True
@@ -304,6 +359,7 @@ class ReplaySession:
                 uncompared=self._values.uncompared,
                 requires_values=self._policy.require_values,
                 ambiguous=tuple(self._lookup.ambiguous),
+                changed_inside=dict(self._anew.changed_code),
                 reconstructed=self._is_reconstructed,
             )
 
@@ -362,16 +418,16 @@ class ReplaySession:
 
     def is_open(self, host: str) -> bool:
         """Return whether the fence lets connections to a host through: one that was called live, or any inside a live tool."""
-        return host in self._open_hosts or current_place().inside_call
+        return host in self._open_hosts or current_place().is_real
 
     def _stop(self, found: Recorded, call: Call) -> ReplayMiss:
         self._stopped = stop_before(found.step, call)
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
-    def _use(self, found: FoundStep, call: Call, key: RequestKey) -> Served:
+    def _use(self, found: FoundStep, call: Call, key: RequestKey, *, runs: bool) -> Served:
         step = found.item.step
-        served = self._lookup.use(found, call, key)
+        served = self._lookup.use(found, call, key, runs=runs)
         self._assume(found.settled, step=step.number)
         # What a reconstructed call says holds all that came before it, and nothing shows what ran next to it.
         is_ordered = not self._is_reconstructed and step.exchange.seam != tools_in_requests.SEAM

@@ -168,6 +168,7 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
         session.fence_tried,
         allow_paths=[Path(path) for path in policy.allow_paths],
         allow_programs=policy.allow_programs,
+        around_tools=policy.runs_tools,
     )
     _state.update(fixture=fixture, session=session, fences=fences, peers=peers)
     return session, fences, clock

@@ -42,6 +42,7 @@ class Fences:
         on_try: given the fence and what was tried; returns the exception to raise.
         allow_paths: files and directories that may be changed and read anyway.
         allow_programs: programs, by the name of their file, that may be started anyway.
+        around_tools: whether tools may run by request; these start no program, whatever the fences.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Fences:
         *,
         allow_paths: Collection[Path] = (),
         allow_programs: Collection[str] = (),
+        around_tools: bool = False,
     ) -> None:
         self._fences = frozenset(fences)
+        self._around_tools = around_tools
         self._on_try = on_try
         self._writable = (*(os.path.realpath(path) for path in allow_paths), "/dev")
         self._programs = frozenset(allow_programs)
@@ -61,7 +64,7 @@ class Fences:
 
     def raise_fences(self) -> None:
         """Install the audit hook; do nothing if no fence is requested."""
-        if not self._fences:
+        if not (self._fences or self._around_tools):
             return
         sys.addaudithook(self._hear)
         with suppress(ImportError):  # not on Windows
@@ -71,7 +74,7 @@ class Fences:
         if not self.up or not event.startswith(("open", "os.", "subprocess.", "pty.", "sqlite3.")):
             return
         tried = self._tried(event, arguments)
-        if tried is not None and not current_place().inside_call:  # a tool that runs for real may do anything
+        if tried is not None and not current_place().is_real:  # a tool that runs for real may do anything
             raise self._on_try(*tried)
 
     def _tried(self, event: str, arguments: tuple[Any, ...]) -> tuple[Fence, str] | None:
@@ -80,7 +83,8 @@ class Fences:
         if program is not None:
             name, shown = program
             allowed = name in self._programs or shown == " ".join(STAND_IN_PROGRAM)
-            return None if Fence.PROCESSES not in self._fences or allowed else (Fence.PROCESSES, shown)
+            is_fenced = Fence.PROCESSES in self._fences or (self._around_tools and current_place().run_anew)
+            return (Fence.PROCESSES, shown) if is_fenced and not allowed else None
         if event == "open":
             return self._opened(*arguments[:3])
         if event in _PATHS_WRITTEN and Fence.WRITES in self._fences:

@@ -121,7 +121,7 @@ class Layer:
         Nor is one that only reads, as long as the program has changed nothing.
         """
         is_path = isinstance(path, str | bytes | os.PathLike)
-        if not is_path or getattr(self._own, "busy", False) or current_place().inside_call:
+        if not is_path or getattr(self._own, "busy", False) or current_place().is_real:
             return True
         if only_reads and not self._is_used:
             with self._as_its_own(path):

@@ -27,6 +27,7 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
     "with --allow-program or --allow-path",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
+    DivergenceKind.RESULT_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.STILL_WAITED: "the answer to this call was never received: record the run again",
 }
 
@@ -42,6 +43,7 @@ _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.NAMES: "except for names",
     Relaxed.OBJECTS: "objects compared by class only",
     Relaxed.CODE: "its code could not be compared",
+    Relaxed.CARRIED: "asked with the new result of a tool",
 }
 
 
@@ -73,6 +75,10 @@ def _report(report: Report, width: int, again: str, whole: bool) -> Iterable[str
     for pair in report.ambiguous:
         yield from _wrapped("  ambiguous: ", f"steps {pair.steps[0]} and {pair.steps[1]}: {pair.why}", width)
     if report.divergences:
+        if carried := report.relaxations.get(Relaxed.CARRIED):
+            differ = "1 later request differs" if carried == 1 else f"{carried} later requests differ"
+            text = f"{differ} only in that result, and got the recorded answer"
+            yield from _wrapped("  note: ", text, width)
         for name, place in report.changed_code.items():
             yield from _wrapped(
                 "  note: ", printable(f"{name} ({place}) changed since the recording; its new code was not run"), width

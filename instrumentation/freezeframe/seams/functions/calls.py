@@ -19,6 +19,7 @@ from freezeframe.context.accesses import UnrecordedAccess, UnrecordedAccesses, s
 from freezeframe.context.current import PLACE, current_place
 from freezeframe.seams.functions.code_digest import code_of
 from freezeframe.seams.functions.given import Changes, held_functions, watch_held
+from freezeframe.seams.functions.run_anew import ItemsAnew, RunAnew
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import Patches
@@ -96,7 +97,19 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
         return invoke()
     responder = switch.serving()
     if responder is not None:
-        answer = _ask(responder, describe())
+        call = _call_of(describe())
+        answer = switch.respond(responder, call)
+        if answer is not None and responder.runs(answer):
+            anew = RunAnew(responder, answer, call)
+            try:
+                with anew.inside():
+                    result = invoke()
+            except BaseException as error:
+                anew.raised(error)
+                raise
+            anew.returned(dump(result))
+            responder.turn_in_thread(answer)
+            return result
         if answer is not None:
             if switch.is_real_time():
                 time.sleep(switch.time_to_take_s(answer))
@@ -124,7 +137,19 @@ async def run_async(
         return await invoke()
     responder = switch.serving()
     if responder is not None:
-        answer = _ask(responder, describe())
+        call = _call_of(describe())
+        answer = switch.respond(responder, call)
+        if answer is not None and responder.runs(answer):
+            anew = RunAnew(responder, answer, call)
+            try:
+                with anew.inside():
+                    result = await invoke()
+            except BaseException as error:
+                anew.raised(error)
+                raise
+            anew.returned(dump(result))
+            await switch.take_turn(responder, answer)
+            return result
         if answer is not None:
             await switch.take_turn(responder, answer)
             return load(_result(answer))
@@ -170,7 +195,10 @@ def begin_generator(
     """
     responder = switch.serving()
     if responder is not None:
-        answer = _recorded(responder, describe())
+        call = _call_of(describe())
+        answer = _recorded(responder, call)
+        if responder.runs(answer):
+            return invoke(), ItemsAnew(RunAnew(responder, answer, call))
         responder.turn_in_thread(answer)
         return _replay(answer), UNWATCHED
     recording = _start(describe)
@@ -183,7 +211,11 @@ def begin_async_generator(
     """Like `begin_generator`, for an asynchronous generator."""
     responder = switch.serving()
     if responder is not None:
-        return _replay_async(responder, _recorded(responder, describe())), UNWATCHED
+        call = _call_of(describe())
+        answer = _recorded(responder, call)
+        if responder.runs(answer):
+            return invoke(), ItemsAnew(RunAnew(responder, answer, call))
+        return _replay_async(responder, answer), UNWATCHED
     recording = _start(describe)
     return invoke(), UNWATCHED if recording is None else _Items(recording)
 
@@ -379,30 +411,27 @@ def miss(describe: Describe) -> None:
         ReplayMiss: always, in a replay.
     """
     if (responder := switch.serving()) is not None:
-        _ask(responder, describe())
+        switch.respond(responder, _call_of(describe()))
 
 
-def _recorded(responder: Responder, call: FunctionCall) -> Exchange:
+def _recorded(responder: Responder, call: Call) -> Exchange:
     """Return the answer to a call that yields. Such calls are served or missed, never made for real."""
-    answer = _ask(responder, call)
+    answer = switch.respond(responder, call)
     if answer is None:
         raise ReplayMiss(f"{call.name}: a replay does not run a generator live")
     return answer
 
 
-def _ask(responder: Responder, call: FunctionCall) -> Exchange | None:
-    return switch.respond(
-        responder,
-        Call(
-            kind=call.kind,
-            name=call.name,
-            seam=call.seam,
-            request=Request(body=call.body.encode()),
-            lane=lane_of_call(),
-            sequence=next(EXCHANGE_SEQUENCE),
-            call_id=call.call_id,
-            code=partial(code_of, call.functions) if call.functions else None,
-        ),
+def _call_of(call: FunctionCall) -> Call:
+    return Call(
+        kind=call.kind,
+        name=call.name,
+        seam=call.seam,
+        request=Request(body=call.body.encode()),
+        lane=lane_of_call(),
+        sequence=next(EXCHANGE_SEQUENCE),
+        call_id=call.call_id,
+        code=partial(code_of, call.functions) if call.functions else None,
     )
 
 

@@ -109,7 +109,11 @@ def child_place() -> Place:
     """Return the place of the next task or thread started here."""
     place = current_place()
     return Place(  # `replace` takes three times as long
-        lane=place.lane.child(), run=place.run, inside_call=place.inside_call, call_span_id=place.call_span_id
+        lane=place.lane.child(),
+        run=place.run,
+        inside_call=place.inside_call,
+        call_span_id=place.call_span_id,
+        run_anew=place.run_anew,
     )
 
 

@@ -49,6 +49,14 @@ class Responder(Protocol):
         """
         ...
 
+    def runs(self, answer: Exchange) -> bool:
+        """Return whether the function that would answer runs, with its calls answered; then `ran` takes its result."""
+        ...
+
+    def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
+        """Called with what such a function returned or raised, as tagged JSON."""
+        ...
+
     def recall(self, feed: Feed, key: str) -> str | None:
         """Return the value that the run got there, or None if nothing (more) was recorded."""
         ...

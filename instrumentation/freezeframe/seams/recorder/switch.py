@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from freezeframe.context.activity import ACTIVITY
+from freezeframe.context.current import current_place
 from freezeframe.seams.recorder.recording import Recorder
 from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
 from freezeframe_schemas.exchange import Exchange, Request
@@ -125,8 +126,8 @@ def respond(responder: Responder, call: Call) -> Exchange | None:
         ReplayMiss: the recording has no answer.
     """
     answer = responder.respond(call)
-    kept_by = recorder()
-    if answer is not None and kept_by is not None:
+    kept_by = None if current_place().run_anew else recorder()
+    if answer is not None and kept_by is not None and not responder.runs(answer):
         kept_by.keep(call, answer)
     return answer
 
