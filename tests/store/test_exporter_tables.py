@@ -173,7 +173,7 @@ def test_otel_traces_has_every_attribute_whole(store: Store, batch: list[SpanRec
 @pytest.mark.long
 def test_a_stored_run_read_through_otel_traces_is_the_run(store: Store, facade_url: str) -> None:
     """Over the demo, recorded OTLP, agents that send their history again each turn, and one that was killed."""
-    recorded = [path.read_bytes() for path in sorted((DATA / "otlp").glob("*/*.traces.pb"))[::30]]
+    recorded = [path.read_bytes() for path in sorted((DATA / "otlp").glob("*/*.traces.pb"))[::90]]
     recorded.append(gzip.decompress((DATA / "demo_runs" / "streamed.traces.pb.gz").read_bytes()))
     batches = [[normalise(span) for span in decode_traces(raw).spans] for raw in recorded]
     batches += [agent_loops.agent_run(number, turns=4) for number in range(40_000, 40_003)]

@@ -81,7 +81,7 @@ def same_in_both(runs: RunStore, spans: Sequence[SpanRecord]) -> RunStatus:
     return run.status
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
 def test_the_entry_span_replaces_its_beginning_in_whatever_order_they_come(
     store: Store, runs: RunStore, order: tuple[int, ...]
 ) -> None:

@@ -150,9 +150,9 @@ def test_the_last_run_is_one_that_somebody_may_mean(store: Store, facade_url: st
 
 def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: Store, runs: RunStore) -> None:
     expected: dict[str, tuple[object, ...]] = {}
-    for seed in range(120):
-        spans = some_run(seed)
-        store.insert(spans, token=f"some {seed}")
+    all_spans = [some_run(seed) for seed in range(120)]
+    store.insert([span for spans in all_spans for span in spans], token="some runs")
+    for seed, spans in enumerate(all_spans):
         run = build_run(spans, verified=bool(seed % 2))
         if run.verified:
             note_replay(store, run.trace_id)

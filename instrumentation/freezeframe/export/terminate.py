@@ -6,7 +6,8 @@ orderly way, what is queued is delivered at exit. If a later handler calls the o
 if there had been none.
 
 Like every handler in Python it runs in the main thread, between two instructions. So SIGTERM during a long native call
-waits for the call to return. If the main thread is importing a module, it goes on while another thread delivers, for the
+waits for the call to return, and one that comes right before the main thread waits for a lock is seen when that is over, or
+at the next signal. If the main thread is importing a module, it goes on while another thread delivers, for the
 delivery may need that module: as if the signal had come that much later.
 
 ``os._exit`` is how a forked child ends, and what libraries for processes call. Like ``os.exec*``, by which a program replaces
