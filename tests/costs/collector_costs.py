@@ -22,7 +22,7 @@ from counting import counted  # noqa: E402
 
 from freezeframe_collector.audit import Counts  # noqa: E402
 from freezeframe_collector.encoded import encode_spans  # noqa: E402
-from freezeframe_collector.facade.own_statements import AskedRun, answer  # noqa: E402
+from freezeframe_collector.facade.own_statements import RequestedRun, answer  # noqa: E402
 from freezeframe_collector.processors.redact import RedactStage  # noqa: E402
 from freezeframe_collector.settings.policies import Policies  # noqa: E402
 from freezeframe_collector.store import Store, open_store  # noqa: E402
@@ -106,7 +106,7 @@ def _of_the_store(store: Store, texts: Texts) -> dict[str, dict[str, int]]:
     store.engine.command(f"SYSTEM STOP MERGES {store.database}.span_rows")
     found = {"store.insert of 100 spans": _of_the_engine(store, insert)}
     trace_id = spans[150].trace_id
-    run = AskedRun(trace_id=trace_id, tenant=None)
+    run = RequestedRun(trace_id=trace_id, tenant=None)
     with ThreadPoolExecutor(1) as beside:
 
         def load() -> list[SpanRecord]:
