@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Request
+from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Request, Timeouts
 
 _SECRET_HEADER: Final = re.compile(
     r"^(?:(?:proxy-)?authorization|cookie2?|set-cookie2?|(?:.*[-_])?(?:api[-_]?key|key|token|secret|password|signature|auth))$",
@@ -25,19 +25,28 @@ _SECRET_QUERY: Final = re.compile(
 )
 
 
-def clean_request(method: str, url: str, headers: Iterable[tuple[bytes | str, bytes | str]], body: bytes = b"") -> Request:
+def clean_request(
+    method: str,
+    url: str,
+    headers: Iterable[tuple[bytes | str, bytes | str]],
+    body: bytes = b"",
+    *,
+    timeouts: Timeouts | None = None,
+) -> Request:
     """Return a request in the form that is kept."""
-    return Request(method=str(method), url=clean_url(url), headers=clean_headers(headers), body=body)
+    return Request(method=str(method), url=clean_url(url), headers=clean_headers(headers), body=body, timeouts=timeouts)
 
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
     """Return headers as text in wire order, secrets replaced. Cookies keep their names: programs check which ones they have."""
-    cleaned: list[tuple[str, str]] = []
-    for name, value in pairs:
-        text, secret = _known_header(name)
-        known = value.decode("latin-1") if isinstance(value, bytes) else value
-        cleaned.append((text, known if secret is None else secret(known)))
-    return tuple(cleaned)
+    return tuple(
+        [
+            (text, known if secret is None else secret(known))
+            for name, value in pairs
+            for text, secret in (_known_header(name),)
+            for known in (value.decode("latin-1") if isinstance(value, bytes) else value,)
+        ]
+    )
 
 
 def _clean_cookies(value: str) -> str:

@@ -86,6 +86,12 @@ class Request:
     timeouts: Timeouts | None = None
     """The client's, if it exposes them. Not part of the request key, and kept only for calls that raised."""
 
+    def with_body(self, body: bytes, omitted: str | None) -> Request:
+        """Return the request with its body. Built by hand: `dataclasses.replace` takes three times as long."""
+        return Request(
+            body=body, method=self.method, url=self.url, headers=self.headers, omitted=omitted, timeouts=self.timeouts
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:

@@ -25,7 +25,7 @@ from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
 from freezeframe.context.environment import environment_attributes
 from freezeframe.export.tracing import make_provider
-from freezeframe.seams.recorder.enrich import region_of
+from freezeframe.seams.recorder.enrich import Named, region_of
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.render import outline_text
@@ -301,4 +301,4 @@ def _without(run: Run, field: KitField) -> Iterator[Any]:
     ],
 )
 def test_the_region_is_told_by_host_or_answer(host: str, headers: Any, region: str | None) -> None:
-    assert region_of(host, headers) == region
+    assert region_of(host, Named(headers)) == region

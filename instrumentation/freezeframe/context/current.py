@@ -200,6 +200,12 @@ class Place:
     sending: bool = False
     """True while a seam makes the real request: if a transport sends it through another HTTP client, that is the same call."""
 
+    def to_send(self) -> Place:
+        """Return the place of the real call. Built by hand: `dataclasses.replace` takes three times as long."""
+        return Place(
+            lane=self.lane.aside(), run=self.run, inside_call=self.inside_call, call_span_id=self.call_span_id, sending=True
+        )
+
     @property
     def is_real(self) -> bool:
         """Return whether the code here works for real in a replay: no call of it is answered, and no fence stops it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def is_suppressed() -> bool:
     """Return whether the program, another instrumentation or an exporter at work asked for silence."""
-    from opentelemetry import context
+    import opentelemetry.context as context  # `from` would look for a submodule each time
 
     # Made anew in each process, and named by no public function: OpenInference and OpenTelemetry's exporters import it, too.
     drawn = getattr(context, "_SUPPRESS_INSTRUMENTATION_KEY", "")

@@ -37,7 +37,7 @@ class AgentStructure:
         Args:
             context: the one that it would begin in; None for the current one.
         """
-        from opentelemetry import trace
+        import opentelemetry.trace as trace
 
         current = trace.get_current_span(context)
         for look in self.around:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from freezeframe_schemas.span import (
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource as SdkResource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    from opentelemetry.trace import SpanKind as SdkKind
+    from opentelemetry.trace import StatusCode as SdkStatusCode
 
     from freezeframe.seams.recorder.sink import Payload
 
@@ -46,11 +48,11 @@ def record_from_span(span: ReadableSpan, resource: Resource, payload: Payload | 
         trace_state=context.trace_state.to_header(),
         flags=int(context.trace_flags),
         name=name or span.name,
-        kind=SpanKind(span.kind.value + 1),  # the API counts from INTERNAL = 0, OTLP from UNSPECIFIED = 0
+        kind=_kind(span.kind),
         start_time_unix_nano=span.start_time or 0,
         end_time_unix_nano=span.end_time or 0,
         attributes=attributes,
-        status_code=StatusCode(span.status.status_code.value),
+        status_code=_status(span.status.status_code),
         status_message=span.status.description or "",
         events=tuple(
             Event(
@@ -78,6 +80,16 @@ def record_from_span(span: ReadableSpan, resource: Resource, payload: Payload | 
         dropped_events_count=span.dropped_events,
         dropped_links_count=span.dropped_links,
     )
+
+
+@cache
+def _kind(kind: SdkKind) -> SpanKind:
+    return SpanKind(kind.value + 1)  # the API counts from INTERNAL = 0, OTLP from UNSPECIFIED = 0
+
+
+@cache
+def _status(code: SdkStatusCode) -> StatusCode:
+    return StatusCode(code.value)
 
 
 @lru_cache(256)

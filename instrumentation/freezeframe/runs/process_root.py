@@ -112,7 +112,7 @@ class ProcessRoot:
 
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
-        from opentelemetry import trace
+        import opentelemetry.trace as trace
 
         run = current_place().run
         if run is not None and is_call:

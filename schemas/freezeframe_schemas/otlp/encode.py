@@ -29,6 +29,9 @@ _heads: dict[int, tuple[Resource | Scope, bytes]] = {}
 _INT_LIMIT: Final = 1 << 63
 _MASK: Final = (1 << 64) - 1
 _encoded: dict[tuple[str, str], bytes] = {}
+_numbered: dict[tuple[str, int], bytes] = {}
+"""Whole ``KeyValue`` of numbers that are remembered, with their length in front: ports, statuses, counts."""
+_FEW: Final = 1 << 14
 
 
 def encode_traces(spans: Iterable[SpanRecord]) -> bytes:
@@ -150,18 +153,28 @@ def encode_resource(resource: Resource) -> bytes:
 
 
 def _encode_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, AttributeValue]) -> None:
-    for key, value in attributes.items():
+    for item in attributes.items():
+        key, value = item
         if type(value) is str:
             if len(value) > _SMALL:
                 parts.append(tag)
                 parts += _encode_text_pair(key, value.encode())
                 continue
-            pair = _encoded.get((key, value))
+            pair = _encoded.get(item)  # pyright: ignore[reportArgumentType]  # of a text, as `value` is
             if pair is None:
                 pair = b"".join(_encode_text_pair(key, value.encode()))
                 if len(_encoded) >= _REMEMBERED:
                     _encoded.clear()
                 _encoded[key, value] = pair
+            parts += (tag, pair)
+        elif type(value) is int and 0 <= value < _FEW:
+            pair = _numbered.get(item)  # pyright: ignore[reportArgumentType]  # of a number, as `value` is
+            if pair is None:
+                pair = _encode_pair(key, value)
+                pair = varint(len(pair)) + pair
+                if len(_numbered) >= _REMEMBERED:
+                    _numbered.clear()
+                _numbered[key, value] = pair
             parts += (tag, pair)
         else:
             pair = _encode_pair(key, value)
@@ -202,11 +215,19 @@ def _encode_value(value: AttributeValue) -> bytes:
         case bytes():
             return delimited(b"\x3a", value)
         case _ if type(value) is tuple or not isinstance(value, Mapping):  # to ask for an abstract class takes a while
-            return delimited(b"\x2a", b"".join([delimited(b"\x0a", _encode_value(item)) for item in value]))
+            return delimited(b"\x2a", b"".join([_encode_item(item) for item in value]))
         case _:
             pairs = cast("Mapping[str, AttributeValue]", value)
             body = b"".join(delimited(b"\x0a", _encode_pair(key, item)) for key, item in pairs.items())
             return delimited(b"\x32", body)
+
+
+def _encode_item(value: AttributeValue) -> bytes:
+    """Return an item of an ``ArrayValue``: most are the sizes and times of chunks."""
+    if type(value) is int and 0 <= value < _INT_LIMIT:
+        data = b"\x18" + varint(value)
+        return b"\x0a" + _VARINTS[len(data)] + data
+    return delimited(b"\x0a", _encode_value(value))
 
 
 def _append_count(parts: list[bytes], tag: bytes, count: int) -> None:
@@ -214,12 +235,12 @@ def _append_count(parts: list[bytes], tag: bytes, count: int) -> None:
         parts.append(tag + varint(count))
 
 
-_VARINTS: Final = tuple(bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(1 << 14))
+_VARINTS: Final = tuple(bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(_FEW))
 
 
 def varint(value: int) -> bytes:
     """Return the base-128 form of a number that is not negative."""
-    if value < len(_VARINTS):
+    if value < _FEW:
         return _VARINTS[value]
     parts = bytearray()
     while value > 0x7F:
@@ -231,4 +252,5 @@ def varint(value: int) -> bytes:
 
 def delimited(tag: bytes, data: bytes) -> bytes:
     """Return a field of bytes, a text or a message: tag, length, data."""
-    return tag + varint(len(data)) + data
+    length = len(data)
+    return tag + (_VARINTS[length] if length < _FEW else varint(length)) + data

@@ -42,7 +42,13 @@ class UsageCounts:
     def find(self, usage: JsonObject, name: str) -> int | None:
         """Return one count by its name here; None if the usage does not have it."""
         places: Sequence[str] = getattr(self, name)
-        return next((count for place in places if (count := _count_at(usage, place)) is not None), None)
+        for place in places:
+            field, _, inner = place.partition(".")
+            if (value := usage.get(field)) is not None:
+                count = _count_at(as_object(value), inner) if inner else as_integer(value)
+                if count is not None:
+                    return count
+        return None
 
     def total(self, usage: JsonObject, *names: str) -> int | None:
         """Return the sum of those of the counts that the usage has; None if it has none of them."""

@@ -8,6 +8,7 @@ from typing import Final
 from freezeframe_schemas.decompression import UnpacksTooFarError, decompressed
 from freezeframe_schemas.errors import WireError
 
+_ENCODING: Final = "content-encoding"
 _MAX_BYTES: Final = 256 << 20
 """Bytes of an unpacked body. The largest recorded answers are a few megabytes; a zip bomb must not kill the process."""
 
@@ -20,7 +21,10 @@ def decode_body(body: bytes, headers: Iterable[tuple[str, str]], *, limit: int =
         WireError: the coding is unknown, needs a module that is not installed (``br``, ``zstd``), or the bytes do not match it.
     """
     codings = [
-        coding.strip().lower() for name, value in headers if name.lower() == "content-encoding" for coding in value.split(",")
+        coding.strip().lower()
+        for name, value in headers
+        if len(name) == len(_ENCODING) and name.lower() == _ENCODING
+        for coding in value.split(",")
     ]
     for coding in reversed(codings):
         if body and coding not in ("", "identity"):

@@ -15,6 +15,7 @@ import http.client
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -73,7 +74,7 @@ _OWN_CHECK: Final = "/v1/info"
 
 def is_telemetry(url: str) -> bool:
     """Return whether a call sends traces of an SDK, or asks whether it may."""
-    path = urlsplit(url).path
+    path = _place_of(url)[1]
     return path.endswith(_TELEMETRY_PATHS) or (path == _OWN_CHECK and _is_suppressed())
 
 
@@ -123,7 +124,7 @@ def record(seam: str, describe: Callable[[], tuple[Request, bytes | None]]) -> R
 
 def _is_suppressed() -> bool:
     """Return whether the caller is an exporter or another instrumentation at work."""
-    from opentelemetry import context
+    import opentelemetry.context as context
 
     return is_suppressed() or bool(context.get_value("suppress_http_instrumentation"))
 
@@ -142,14 +143,21 @@ def url_of(scheme: str, host: str, port: int | None, target: str) -> str:
     return f"{scheme}://{place}{'' if port in (None, {'http': 80, 'https': 443}.get(scheme)) else f':{port}'}{target}"
 
 
+@lru_cache(maxsize=512)
+def _place_of(url: str) -> tuple[str, str]:
+    """Return host and path of a URL: it is asked for several times in each call."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.path
+
+
 def host_of(url: str) -> str:
     """Return the host of a URL, without the port."""
-    return urlsplit(url).hostname or ""
+    return _place_of(url)[0]
 
 
 def name_of(method: str, url: str) -> str:
     """Return ``POST /v1/chat/completions``."""
-    return f"{method} {urlsplit(url).path or '/'}"
+    return f"{method} {_place_of(url)[1] or '/'}"
 
 
 def shortest(*limits: float | None) -> float | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, Final
 
 from freezeframe._cleaning import clean_headers, clean_request
@@ -22,7 +22,7 @@ from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.recorder.recording import Recording, while_sending
+from freezeframe.seams.recorder.recording import Recording, while_reading, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 _HTTP_VERSIONS: Final = {"HTTP/1.0": "1.0", "HTTP/2": "2", "HTTP/3": "3"}
@@ -74,7 +74,7 @@ class _Seam:
             if answer is not None:
                 attempt.responder.turn_in_thread(answer)
                 return attempt.served(client, answer)
-        with attempt.sending():
+        with _Sending(attempt):
             response = original(client, attempt.request)
         with guard(f"{self.name}.response"):
             if attempt.is_whole(response):
@@ -92,7 +92,7 @@ class _Seam:
             if answer is not None:
                 await switch.take_turn(attempt.responder, answer)
                 return attempt.served(client, answer)
-        with attempt.sending():
+        with _Sending(attempt):
             response = await original(client, attempt.request)
         with guard(f"{self.name}.response"):
             if attempt.is_whole(response):
@@ -173,19 +173,12 @@ class _Attempt:
 
     # -- record ---------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def sending(self) -> Generator[None]:
-        """Record the request that the block sends."""
-        seam, streamed = self._seam, self.request.stream
-        self._recording = recording = adapter.record(seam.name, lambda: (self._write(), seam.known_body(self.request)))
-        try:
-            if recording is not None and recording.request_body.comes_in_pieces:
-                self.request.stream = seam.upload(streamed, recording.request_body)
-            with while_sending(recording):
-                yield
-        finally:
-            if recording is not None:
-                self.request.stream = streamed  # which the next hop of a redirect sends again
+    def begin_recording(self) -> Recording | None:
+        """Record the request, which is about to be sent; None if it is not to be recorded."""
+        self._recording = adapter.record(self._seam.name, lambda: (self._write(), self._seam.known_body(self.request)))
+        if self._recording is not None and self._recording.request_body.comes_in_pieces:
+            self.request.stream = self._seam.upload(self.request.stream, self._recording.request_body)
+        return self._recording
 
     def is_whole(self, response: Any) -> bool:
         """Watch the response. Return whether its transport returned the whole body: then no one reads the stream again."""
@@ -203,12 +196,28 @@ class _Attempt:
         return hasattr(response, "_content")
 
     def _write(self) -> Request:
-        request = clean_request(self.request.method, str(self.request.url), self.request.headers.raw)
-        limits = self.request.extensions.get("timeout")
-        return replace(request, timeouts=tuple(limits.items())) if isinstance(limits, dict) else request
+        sent = self.request
+        limits = sent.extensions.get("timeout")
+        timeouts = tuple(limits.items()) if isinstance(limits, dict) else None
+        return clean_request(sent.method, str(sent.url), sent.headers.raw, timeouts=timeouts)
 
     def _stream(self, kind: type) -> Any:
         return self._seam.stream(kind, is_sync=not self._is_async, is_async=self._is_async)
+
+
+class _Sending(while_sending):
+    """Record the request that the block sends."""
+
+    __slots__ = ("_request", "_streamed")
+
+    def __init__(self, attempt: _Attempt) -> None:
+        self._request, self._streamed = attempt.request, attempt.request.stream
+        super().__init__(attempt.begin_recording())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        super().__exit__(kind, error, trace)
+        if self._recording is not None:
+            self._request.stream = self._streamed  # which the next hop of a redirect sends again
 
 
 # -- streams: each has both ways to iterate, and its subclass has the base of the right one -------------------------
@@ -227,13 +236,13 @@ class _Tee:
         return getattr(self._inner, "elapsed", None)
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._recording.reading():
+        with while_reading(self._recording):
             for chunk in self._inner:
                 self._recording.chunk(chunk)
                 yield chunk
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._recording.reading():
+        with while_reading(self._recording):
             async for chunk in self._inner:
                 self._recording.chunk(chunk)
                 yield chunk

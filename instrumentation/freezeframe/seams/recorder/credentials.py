@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -121,6 +122,11 @@ def answer_of(request: Request) -> tuple[str, bytes] | None:
 def _find(url: str) -> _LookUp | None:
     if url == os.environ.get(_CONTAINER_VARIABLE):
         return _CONTAINER
+    return _found(url)
+
+
+@lru_cache(maxsize=512)
+def _found(url: str) -> _LookUp | None:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not _SOME_HOST.fullmatch(host):

@@ -26,18 +26,34 @@ _REGION_IN_HOST: Final = re.compile(
 )
 
 
+class Named:
+    """Headers by name, read once: an exchange is asked for half a dozen of them."""
+
+    __slots__ = ("first", "headers")
+
+    def __init__(self, headers: Headers) -> None:
+        self.headers = headers
+        self.first = {name.lower(): value for name, value in reversed(headers)}
+        """Name in small letters -> the first value."""
+
+    def unpacked(self, body: bytes) -> bytes:
+        """Return the body as `decode_body` does."""
+        return decode_body(body, self.headers) if "content-encoding" in self.first else body
+
+
 def describe_exchange(own: Attributes, exchange: Exchange, provider: str | None) -> tuple[str, Attributes]:
     """Return the name and the attributes of a span with its `own` ones and the exchange."""
     attributes: dict[str, AttributeValue] = {}
+    answered = Named(exchange.response.headers)
     with guard("enrich.genai"):
-        attributes = genai_attributes(exchange, provider)
+        attributes = genai_attributes(exchange, provider, answered)
     with guard("enrich.completion"):
-        exchange = _settled(exchange, streamed=attributes.get(genai.REQUEST_STREAM) is True)
+        exchange = _settled(exchange, answered, streamed=attributes.get(genai.REQUEST_STREAM) is True)
     attributes = {**own, **attributes, **exchange_attributes(exchange)}
     return span_name(exchange, attributes), attributes
 
 
-def _settled(exchange: Exchange, *, streamed: bool) -> Exchange:
+def _settled(exchange: Exchange, answered: Named, *, streamed: bool) -> Exchange:
     """Return the exchange with the completion that its protocols indicate, the model's before HTTP's.
 
     A seam knows only whether the HTTP body was read to its end. SDKs stop reading after the last event of a stream, and a body
@@ -46,9 +62,9 @@ def _settled(exchange: Exchange, *, streamed: bool) -> Exchange:
     response = exchange.response
     if response.omitted is not None or response.completion not in (Completion.COMPLETE, Completion.CLOSED_EARLY):
         return exchange
-    whole = _is_whole_answer(exchange, streamed=streamed)
+    whole = _is_whole_answer(exchange, answered, streamed=streamed)
     if whole is None:
-        whole = _has_announced_length(exchange)
+        whole = _has_announced_length(exchange, answered)
     completion = response.completion
     if whole is True:
         completion = Completion.COMPLETE
@@ -59,21 +75,21 @@ def _settled(exchange: Exchange, *, streamed: bool) -> Exchange:
     )
 
 
-def _is_whole_answer(exchange: Exchange, *, streamed: bool) -> bool | None:
+def _is_whole_answer(exchange: Exchange, answered: Named, *, streamed: bool) -> bool | None:
     response = exchange.response
     if exchange.kind is not Kind.MODEL or response.status is None or response.status >= _FIRST_ERROR_STATUS:
         return None
     match = find_dialect_of(exchange.request)
     if match is None:
         return None
-    content_type = next((value for name, value in response.headers if name.lower() == "content-type"), "")
-    return match.dialect.is_whole(decode_body(response.body, response.headers), content_type=content_type, streamed=streamed)
+    content_type = answered.first.get("content-type", "")
+    return match.dialect.is_whole(answered.unpacked(response.body), content_type=content_type, streamed=streamed)
 
 
-def _has_announced_length(exchange: Exchange) -> bool | None:
+def _has_announced_length(exchange: Exchange, answered: Named) -> bool | None:
     """Return whether the body has the length that its head announced, None if it announced none."""
     response = exchange.response
-    announced = next((value for name, value in response.headers if name.lower() == "content-length"), None)
+    announced = answered.first.get("content-length")
     if (
         announced is None
         or not announced.isdigit()
@@ -84,11 +100,12 @@ def _has_announced_length(exchange: Exchange) -> bool | None:
     return sum(len(chunk.data) for chunk in response.chunks) == int(announced)
 
 
-def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
-    """Return the GenAI attributes that the exchange's bytes provide."""
+def genai_attributes(exchange: Exchange, provider: str | None, answered: Named | None = None) -> dict[str, AttributeValue]:
+    """Return the GenAI attributes that the exchange's bytes provide; `answered` are the headers of its response."""
+    answered = answered or Named(exchange.response.headers)
     match exchange.kind:
         case Kind.MODEL:
-            return {**_server_attributes(exchange), **_model_attributes(exchange, provider)}
+            return {**_server_attributes(exchange, answered), **_model_attributes(exchange, provider, answered)}
         case Kind.TOOL:
             return _tool_attributes(exchange)
         case Kind.RETRIEVAL:
@@ -98,7 +115,7 @@ def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, Attr
         case Kind.DATABASE:
             return {genai.DB_SYSTEM_NAME: exchange.name.partition(" ")[0]}
         case _:
-            return _server_attributes(exchange)
+            return _server_attributes(exchange, answered)
 
 
 def span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
@@ -113,13 +130,14 @@ def span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
     return f"{operation} {exchange.name}" if operation else exchange.name
 
 
-def _server_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+def _server_attributes(exchange: Exchange, answered: Named) -> dict[str, AttributeValue]:
     parts = urlsplit(exchange.request.url)
     attributes: dict[str, AttributeValue] = {}
-    if parts.hostname:
-        attributes[genai.SERVER_ADDRESS] = parts.hostname
+    host = parts.hostname or ""
+    if host:
+        attributes[genai.SERVER_ADDRESS] = host
         attributes[genai.SERVER_PORT] = parts.port or (443 if parts.scheme == "https" else 80)
-    if region := region_of(parts.hostname or "", exchange.response.headers):
+    if region := region_of(host, answered):
         attributes[genai.PROVIDER_REGION] = region
     attempts = next((value for name, value in exchange.request.headers if name.lower() == "x-stainless-retry-count"), "0")
     if attempts.isdigit() and attempts != "0":
@@ -127,14 +145,14 @@ def _server_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
     return attributes
 
 
-def region_of(host: str, response_headers: Headers) -> str | None:
+def region_of(host: str, answered: Named) -> str | None:
     """Return the provider's region if its host name or its answer shows it: Bedrock, Vertex, Azure."""
     if found := _REGION_IN_HOST.search(host):
         return found["aws"] or found["google"]
-    return next((value for name, value in response_headers if name.lower() == "x-ms-region"), None)
+    return answered.first.get("x-ms-region")
 
 
-def _model_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
+def _model_attributes(exchange: Exchange, provider: str | None, answered: Named) -> dict[str, AttributeValue]:
     match = find_dialect_of(exchange.request)
     if match is None:
         return {}
@@ -142,10 +160,11 @@ def _model_attributes(exchange: Exchange, provider: str | None) -> dict[str, Att
     attributes: dict[str, AttributeValue] = {genai.PROVIDER_NAME: provider or match.provider}
     attributes |= match.dialect.request_attributes(decode_body(exchange.request.body, exchange.request.headers))
     if response.status is not None:
-        headers = {name.lower(): value for name, value in response.headers}
-        body = decode_body(response.body, response.headers)
         attributes |= match.dialect.response_attributes(
-            body, content_type=headers.get("content-type", ""), status=response.status, headers=response.headers
+            answered.unpacked(response.body),
+            content_type=answered.first.get("content-type", ""),
+            status=response.status,
+            headers=response.headers,
         )
     if attributes.get(genai.REQUEST_STREAM) is True and response.chunks:
         attributes[genai.RESPONSE_TIME_TO_FIRST_CHUNK] = response.chunks[0].offset_ns / _NS_PER_S

@@ -107,7 +107,7 @@ class Recorder:
         code: Callable[[], FunctionCode | None] | None = None,
     ) -> Recording | None:
         """Open the span of one exchange. None if the run is not sampled, or the program asked for silence."""
-        from opentelemetry.trace import SpanKind
+        import opentelemetry.trace as trace
 
         if kind not in (Kind.MODEL, Kind.HTTP) and is_suppressed():  # the seams of these know whose silence it is
             return None
@@ -117,7 +117,7 @@ class Recorder:
         span = self.tracer.start_span(
             name,
             context=context,
-            kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
+            kind=trace.SpanKind.CLIENT if remote else trace.SpanKind.INTERNAL,
             attributes=attributes,
         )
         if not span.is_recording():
@@ -283,19 +283,6 @@ class Recording:
         """Note a piece of the response, as it arrived."""
         self.body.add(data, time.perf_counter_ns() - self._start_ns)
 
-    @contextmanager
-    def reading(self) -> Generator[None]:
-        """Read the whole response; the exchange ends when the block does."""
-        try:
-            yield
-        except GeneratorExit:
-            self.finish(Completion.CLOSED_EARLY)
-            raise
-        except BaseException as error:
-            self.finish(Completion.BROKEN, error)
-            raise
-        self.finish(Completion.COMPLETE)
-
     def finish(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         """End the exchange and its span. The first call decides, later ones do nothing."""
         with self._lock:
@@ -328,12 +315,14 @@ class Recording:
 
     def _mark(self, error: BaseException | None) -> None:
         """Set the span's status and ``error.type``, which other exporters also show."""
+        if error is None and (self.status is None or self.status < _FIRST_ERROR_STATUS):
+            return
         from opentelemetry.trace import Status, StatusCode
 
         if error is not None:
             self.span.set_attribute(genai.ERROR_TYPE, values.class_path(type(error)).replace(":", "."))
             self.span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
-        elif self.status is not None and self.status >= _FIRST_ERROR_STATUS:
+        else:
             self.span.set_attribute(genai.ERROR_TYPE, str(self.status))
             self.span.set_status(Status(StatusCode.ERROR))
 
@@ -391,7 +380,7 @@ class Recording:
             completion=self.completion,
             omitted=self.body.omitted,
         )
-        request = replace(self.request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
+        request = self.request.with_body(b"".join(self.request_body.pieces), self.request_body.omitted)
         code = None if self.code is None else self.code()
         return self.template(request=request, response=response, error=self.error, code=code)
 
@@ -406,6 +395,26 @@ def outside_lane() -> Generator[None]:
         leave(token)
 
 
+class while_reading:  # noqa: N801 - as `while_sending`
+    """Read the whole response; its exchange ends when the block does."""
+
+    __slots__ = ("_recording",)
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._recording.finish(Completion.COMPLETE)
+        elif isinstance(error, GeneratorExit):
+            self._recording.finish(Completion.CLOSED_EARLY)
+        else:
+            self._recording.finish(Completion.BROKEN, error)
+
+
 class while_sending:  # noqa: N801 - reads like the function that `contextmanager` would return, at a third of the cost
     """Make the real network call, recorded or not: outside the application's lane, and as one call, however many clients take
     part in it. If it raises, its recording ends without an answer."""
@@ -417,7 +426,7 @@ class while_sending:  # noqa: N801 - reads like the function that `contextmanage
 
     def __enter__(self) -> None:
         place = current_place()
-        self._token = PLACE.set(replace(place, lane=place.lane.aside(), sending=True))
+        self._token = PLACE.set(place.to_send())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         leave(self._token)
