@@ -59,7 +59,7 @@ class Finding:
 def leaves_of_the_recorded_data(scanner: Scanner) -> Iterator[str]:
     """Yield the texts that the recorded data have."""
     for document in recorded(Path(os.environ["FREEZEFRAME_DATA"])):
-        yield from (leaf.text for leaf in walk.leaves_of(walk.plant(document.text, scanner.keys)))
+        yield from (leaf.text for leaf in walk.leaves_of(walk.parse_tree(document.text, scanner.keys)))
 
 
 def findings(

@@ -166,7 +166,7 @@ def _find_nothing(raw: str, pending: object) -> None:
 def test_searching_and_counting_agree(rnd: st.DataObject, way: str) -> None:
     """Whichever leaves are changed, searching for their spelling writes what reading token by token writes."""
     text, _ = _written(_document(rnd, way))
-    node = walk.plant(text, KeyContexts())
+    node = walk.parse_tree(text, KeyContexts())
     for leaf in walk.leaves_of(node):
         if rnd.draw(st.booleans()):
             start, end = sorted((rnd.draw(st.integers(0, len(leaf.text))), rnd.draw(st.integers(0, len(leaf.text)))))
@@ -193,7 +193,7 @@ def test_searching_and_counting_agree(rnd: st.DataObject, way: str) -> None:
 )
 def test_the_last_leaf_can_be_changed_alone(text: str) -> None:
     """Even if its text, or what looks like it, is in the document twice: as a key, spelled differently, between two strings."""
-    node = walk.plant(text, KeyContexts())
+    node = walk.parse_tree(text, KeyContexts())
     leaf = node.leaves[-1]
     leaf.edits = [(0, len(leaf.text), "changed")]
     assert json.loads(splice.render(node)) == [*json.loads(text)[:-1], "changed"]

@@ -139,7 +139,9 @@ def possible_names(documents: Iterable[Document]) -> Iterator[list[Possible]]:
     seen: set[tuple[str, str]] = set()
     batch: list[tuple[str, str, Document]] = []
     for document in documents:
-        for leaf in walk.leaves_of(walk.plant(document.text, scanner.keys)) if len(document.text) < _MAX_FILE_BYTES else ():
+        for leaf in (
+            walk.leaves_of(walk.parse_tree(document.text, scanner.keys)) if len(document.text) < _MAX_FILE_BYTES else ()
+        ):
             text = leaf.text
             if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MAX_LEAF_CHARS:
                 continue

@@ -51,12 +51,12 @@ def execute(arguments: argparse.Namespace) -> int:
         return wrap_server(arguments.program)
     options = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
     settings = collector_settings(options, arguments.data)
-    recorder, status, fate = record_program(arguments.program, settings=settings, is_proxy=arguments.all_http)
-    print(_summary(recorder, fate, arguments.file), file=sys.stderr)
+    recorder, status, result = record_program(arguments.program, settings=settings, is_proxy=arguments.all_http)
+    print(_summary(recorder, result, arguments.file), file=sys.stderr)
     return status
 
 
-def _summary(recorder: ProgramRecorder, fate: BatchResult, file: str | None) -> str:
+def _summary(recorder: ProgramRecorder, result: BatchResult, file: str | None) -> str:
     made = ", ".join(f"{count} {kind}" for kind, count in sorted(recorder.counts.items()))
     if not made:
         return (
@@ -66,8 +66,8 @@ def _summary(recorder: ProgramRecorder, fate: BatchResult, file: str | None) -> 
         )
     named = f"{os.path.relpath(file)}:{recorder.trace_id}" if file else recorder.trace_id
     lines = [f"recorded {made} calls as run {recorder.trace_id}"]
-    if fate.failed:
-        lines.append(f"  lost: {fate.failed} spans could not be delivered: {fate.why}")
-    if fate.spooled:
-        lines.append(f"  {fate.spooled} spans wait on the disk until the collector is up (freezeframe run drain)")
+    if result.failed:
+        lines.append(f"  lost: {result.failed} spans could not be delivered: {result.why}")
+    if result.spooled:
+        lines.append(f"  {result.spooled} spans wait on the disk until the collector is up (freezeframe run drain)")
     return "\n".join([*lines, f"  next: freezeframe replay {named}"])

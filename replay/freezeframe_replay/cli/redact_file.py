@@ -189,7 +189,7 @@ def _redact(line: str, redactor: Redactor, arguments: argparse.Namespace, tally:
     if not isinstance(listed, dict):
         raise WireError("surrogates: expected a JSON object")
     known = {str(surrogate): str(class_) for surrogate, class_ in cast("dict[str, Any]", listed).items()}
-    result = (redactor.knowing(known) if known else redactor).redact(value)
+    result = (redactor.with_known_surrogates(known) if known else redactor).redact(value)
     tally.add(result.findings, len(line))
     if arguments.dry_run:
         return
@@ -206,7 +206,7 @@ def _redact(line: str, redactor: Redactor, arguments: argparse.Namespace, tally:
         "surrogates": {**known, **result.surrogates},
     }
     if arguments.explain and isinstance(value, str):
-        made["names"] = [_opinion(name, one) for name, one in redactor.opinions(value)]
+        made["names"] = [_opinion(name, one) for name, one in redactor.name_judgements(value)]
     sys.stdout.write(_dump(made) + "\n")
 
 
@@ -245,7 +245,7 @@ def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
 
 def _opinions(redactor: Redactor, text: str) -> Iterator[str]:
     """Yield, for each name that the learned evidence judges, what it says, and each feature with its weight below."""
-    for name, one in redactor.opinions(text):
+    for name, one in redactor.name_judgements(text):
         says = "a name" if one.is_name else "not a name, kept as it is"
         yield f"{name!r}  {says}: evidence {one.score:+.2f}, a name from {one.least:+.2f} on, by {one.item[1]}"
         yield f"  {one.bias:+.2f}  every name"
