@@ -81,7 +81,8 @@ def test_a_worker_that_is_killed_loses_nothing_acked_and_is_replaced(data: Path)
     killed: list[int] = []
     for _ in range(3):
         load = Load(collector.ports["http"], left, senders=6)
-        time.sleep(0.05)
+        while len(load.acked) < 100 and load.is_sending:
+            time.sleep(0.01)
         victim = collector.status()["workers"][0]["pid"]
         if victim not in killed:
             os.kill(victim, signal.SIGKILL)

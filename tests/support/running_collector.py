@@ -115,6 +115,11 @@ class Load:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def is_sending(self) -> bool:
+        """Return whether a sender has more to send."""
+        return any(thread.is_alive() for thread in self._threads)
+
     def join(self) -> None:
         """Wait for the senders."""
         for thread in self._threads:

@@ -46,7 +46,7 @@ FOLDERS: Final[Mapping[str, Sequence[str]]] = {
 }
 """Where the tests of a package are."""
 NEAR: Final = 6
-"""Files of tests that are run for a mutant at most."""
+"""Files of tests that are run for a mutant, unless `--near` gives another number."""
 _LIMIT_S: Final = 400
 _OPTIONS: Final = "-q -x --no-header --tb=line -p no:cacheprovider -p no:xdist -p no:randomly --hypothesis-seed=0".split()
 
@@ -64,14 +64,14 @@ class Imports:
         self._tests = {path: frozenset(_imported(path, known)) for path in sorted((ROOT / "tests").rglob("test_*.py"))}
         self._texts = {path: path.read_text("utf-8") for path in self._tests}
 
-    def near(self, module: str) -> Sequence[Path]:
+    def near(self, module: str, count: int) -> Sequence[Path]:
         """Return the nearest files of tests: fewest imports between, then fewest imports of their own.
 
         Seams and commands are imported by name out of a table. The tests of such a module are those that name it most.
         """
         found: list[Path] = []
         reached, ring = {module}, {module}
-        while ring and len(found) < NEAR:
+        while ring and len(found) < count:
             here = [path for path, names in self._tests.items() if names & ring and path not in found]
             found += sorted(here, key=lambda path: (len(self._tests[path]), path))
             ring = {name for name, names in self._of.items() if names & ring} - reached
@@ -82,7 +82,7 @@ class Imports:
         texts = {path: text for path, text in self._texts.items() if path.relative_to(ROOT / "tests").parts[0] in folders}
         named = {path: len(word.findall(text)) / len(text) for path, text in texts.items() if path not in found}
         found += sorted((path for path in named if named[path]), key=lambda path: -named[path])
-        return found[:NEAR]
+        return found[:count]
 
 
 def _name(path: Path) -> str:
@@ -226,12 +226,12 @@ def killer(copy: Copy, found: Break, tests: Sequence[str]) -> tuple[str, str]:
 def main(arguments: Mapping[str, object]) -> None:
     """Draw, break, run, count."""
     imports, counted = Imports(), Counter[str]()
-    count, seed, parts = arguments["sample"], arguments["seed"], arguments["parts"]
-    assert isinstance(count, int) and isinstance(seed, int) and isinstance(parts, list)
+    count, seed, near, parts = (arguments[name] for name in ("sample", "seed", "near", "parts"))
+    assert isinstance(count, int) and isinstance(seed, int) and isinstance(near, int) and isinstance(parts, list)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
         for found in drawn(count, seed, parts or [""]):
-            tests = [str(path.relative_to(ROOT)) for path in imports.near(_name(found.path))]
+            tests = [str(path.relative_to(ROOT)) for path in imports.near(_name(found.path), near)]
             ring, test = killer(copy, found, tests)
             counted[ring] += 1
             fate = f"killed by {ring} ({test})" if ring else "survives"
@@ -245,5 +245,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--near", type=int, default=NEAR)
     parser.add_argument("parts", nargs="*")
     main(vars(parser.parse_args()))
