@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -220,6 +221,20 @@ def test_a_child_forked_while_the_export_thread_imports_delivers_its_spans(proje
     assert done.returncode == 0, done.stderr
     inputs = sorted(values.decode(run.entry.input or "")["kwargs"]["text"] for run in project.runs)
     assert inputs == ["child", "parent"]
+
+
+@pytest.mark.proof
+def test_sigterm_delivers_what_is_queued_and_ends_the_process_as_before(project: Project) -> None:
+    project.write(
+        "import freezeframe, signal; freezeframe.instrument(batch_interval_s=600)\n"
+        "@freezeframe.run\ndef handle():\n"
+        "    ask('one'), ask('two'), os.kill(os.getpid(), signal.SIGTERM)\n"
+        "handle()\n"
+    )
+    done = project.python("agent.py", FREEZEFRAME_TERMINATE_TIMEOUT_S="100")
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    [run] = project.runs
+    assert (run.entry.unfinished, len(run.exchanges)) == (True, 2)
 
 
 @pytest.mark.proof

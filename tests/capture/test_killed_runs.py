@@ -300,14 +300,6 @@ def test_a_run_without_a_recorded_step_claims_none_and_advises_to_look_again(
     assert "record it with freezeframe.instrument()" not in shown
 
 
-@pytest.mark.proof
-def test_sigterm_delivers_what_is_queued_and_ends_the_process_as_before(agent: Agent) -> None:
-    process = hold(agent, RUN)
-    process.terminate()
-    assert process.wait(60) == -signal.SIGTERM
-    assert agent.rows("status, toUInt32(exchanges)") == [["unfinished", 2]]
-
-
 def test_without_the_option_sigterm_is_left_alone(agent: Agent) -> None:
     text = "\nfreezeframe.instrument()\nassert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\nanswer('where?')\n"
     process = hold(agent, text, FREEZEFRAME_TERMINATE_TIMEOUT_S="0")
