@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from freezeframe_schemas.wire.registry import PROVIDERS
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = [
     ROOT / "schemas/freezeframe_schemas",
@@ -94,6 +96,66 @@ def test_the_vocabulary_names_each_attribute_once() -> None:
     """Two constants for one attribute are one too many."""
     names = vocabulary()
     assert sorted({item for item in names if names.count(item) > 1}) == []
+
+
+def identifiers(tree: ast.AST, written: set[int]) -> set[str]:
+    """Return the names in code, and the words of its texts that are not documentation."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word) | ast.keyword(arg=str(word)):
+                found.add(word)
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
+                found.add(word)
+            case ast.alias(name=word):
+                found.update(word.split("."))
+            case ast.Constant(value=str(text)) if id(node) not in written:
+                found.update(re.findall(r"\w+", text))
+            case _:
+                pass
+    return found
+
+
+def is_known(word: str, known: set[str]) -> bool:
+    """Return whether a name, or a pattern like ``*_routes``, is that of a module or of something in one."""
+    parts = [part for part in word.removesuffix(".py").split(".") if part]
+    return all(
+        any(map(re.compile(part.replace("*", ".*")).fullmatch, known)) if "*" in part else part in known for part in parts
+    )
+
+
+@pytest.mark.proof
+@pytest.mark.long
+def test_a_name_in_backticks_in_a_docstring_exists() -> None:
+    """Single backticks are for names of ours: a module, or something in one. Those of others have double ones."""
+    trees = {path: ast.parse(path.read_text()) for path in MODULES}
+    written = {path: docstrings(tree) for path, tree in trees.items()}
+    known = set[str]().union(*(identifiers(tree, written[path]) for path, tree in trees.items()))
+    for path in [*MODULES, *(ROOT / "tests").rglob("test_*.py")]:
+        known |= {path.stem, path.parent.name, *re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)}
+    unknown = [
+        f"{name(path)}:{node.lineno}: {word}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) in written[path]
+        for word in re.findall(r"(?<!`)`([A-Za-z_*][\w.*]*)`(?!`)", node.value)
+        if not is_known(word, known)
+    ]
+    assert unknown == []
+
+
+def test_no_place_but_the_dialects_knows_a_providers_host() -> None:
+    """Rule 2 of the architecture: a provider is known in `freezeframe_schemas.wire` only."""
+    hosts = [re.compile(provider.hosts, re.IGNORECASE) for provider in PROVIDERS if provider.name != "ollama"]
+    elsewhere = [
+        f"{name(path)}: {host}"
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+        if path.parent.name != "wire"
+        for host in re.findall(r"[\w.-]+\.(?:com|ai|sh|co|cn|xyz)\b", path.read_text())
+        if any(pattern.fullmatch(host) for pattern in hosts)
+    ]
+    assert elsewhere == []
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:

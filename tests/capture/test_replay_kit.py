@@ -25,7 +25,6 @@ from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
 from freezeframe.context.environment import environment_attributes
 from freezeframe.export.tracing import make_provider
-from freezeframe.seams.recorder.enrich import Named, region_of
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.render import outline_text
@@ -35,6 +34,7 @@ from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixtu
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import KIT, OPERATION_IN, KitField, KitScope, Run, build_run, readiness
+from freezeframe_schemas.wire.registry import region_of
 
 pytestmark = pytest.mark.long
 
@@ -300,5 +300,5 @@ def _without(run: Run, field: KitField) -> Iterator[Any]:
         ("api.openai.com", (("x-request-id", "1"),), None),
     ],
 )
-def test_the_region_is_told_by_host_or_answer(host: str, headers: Any, region: str | None) -> None:
-    assert region_of(host, Named(headers)) == region
+def test_the_host_or_the_answer_shows_the_region(host: str, headers: Any, region: str | None) -> None:
+    assert region_of(host, {name.lower(): value for name, value in headers}) == region

@@ -48,7 +48,7 @@ TABLE_FUNCTIONS: Final = frozenset(
         "search",
     }
 )
-"""Those with a table's structure or rows as text (`format`, `generateRandom`, `null`) are not here: a DEFAULT in a structure
+"""Those with a table's structure or rows as text (`format`, ``generateRandom``, `null`) are not here: a DEFAULT in a structure
 and a row of `Values` are expressions that no tree shows. Nor is `merge`, which reads tables of any database."""
 SYSTEM_TABLES: Final = frozenset(
     {
@@ -98,7 +98,7 @@ _SETTING_FAMILIES: Final = re.compile(
     r"|protobuf|read|skip|sql|trim|try|tsv|with|write)_\w+|output_format_values_\w+|format_(?:binary|csv|custom|tsv)_\w+"
     r"|show_(?:create|table)_\w+"
 )
-"""How values are written and read. None names a file, as `input_format_record_errors_file_path` does."""
+"""How values are written and read. None names a file, as ``input_format_record_errors_file_path`` does."""
 
 TOKEN: Final = re.compile(
     rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|/\*.*?\*/|\#[ !][^\n]*"""

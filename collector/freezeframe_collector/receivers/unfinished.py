@@ -1,7 +1,7 @@
 """How much has arrived of gRPC messages that are not complete.
 
 gRPC shows nothing of a message before all of it is here, but the kernel counts the bytes of each connection: what came, less
-the messages that were taken, is unfinished. Only Linux counts them (`tcp_info`, since 4.1).
+the messages that were taken, is unfinished. Only Linux counts them (``tcp_info``, since 4.1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 _TCP_INFO: Final = 11
 _BYTES_RECEIVED: Final = struct.Struct("128xQ")
-"""The field `tcpi_bytes_received`. Source: Linux, include/uapi/linux/tcp.h."""
+"""The field ``tcpi_bytes_received``. Source: Linux, include/uapi/linux/tcp.h."""
 _FRAMING: Final = 64
 """Frames, headers and TLS: an extra byte per this many of a message, and `_HEAD` per call. Too high on purpose: see `count`."""
 _HEAD: Final = 1024

@@ -276,7 +276,7 @@ def tools_in_history(steps: Sequence[Recorded], used: Collection[int]) -> dict[i
 
 
 def not_requested(steps: Sequence[Recorded], used: Collection[int]) -> tuple[dict[int, Served], frozenset[int]]:
-    """Return the steps that a program need not ask for: `told_tools` and `own_embeddings`."""
+    """Return the steps that a program need not ask for: `tools_in_history` and `own_embeddings`."""
     return tools_in_history(steps, used), own_embeddings(steps, used)
 
 

@@ -409,7 +409,7 @@ class Layer:
 
 
 class _Entry:
-    """An `os.DirEntry` of a folder that is partly in the layer."""
+    """An ``os.DirEntry`` of a folder that is partly in the layer."""
 
     def __init__(self, name: Any, path: Any) -> None:
         self.name, self.path = name, path

@@ -38,14 +38,13 @@ from freezeframe_schemas.exchange import Completion, Exchange, Lane, Request, pa
 from freezeframe_schemas.verdict import judged_to_json
 from freezeframe_schemas.wire.answer import error_object
 from freezeframe_schemas.wire.document import as_object, parse
-from freezeframe_schemas.wire.registry import dialect_named
+from freezeframe_schemas.wire.registry import MODEL_LISTS, dialect_named
 
 LANE_HEADER: Final = "x-freezeframe-lane"
 RUN_HEADER: Final = "x-freezeframe-run"
 RUN_PREFIX: Final = "/-/run/"
 MISS_STATUS: Final = 424
 _REPORT_PATH: Final = "/-/report"
-_MODEL_LISTS: Final = ("/models", "/api/tags")
 _NO_RETRY: Final = ("x-should-retry", "false")
 
 
@@ -209,7 +208,7 @@ def answer_with(handler: LoopbackHandler, exchange: Exchange) -> None:
 def _is_model_list(run: ServedRun, url: str) -> bool:
     """Return whether a GET asks for the models, and the recording holds no answer to that."""
     path = urlsplit(url).path
-    if not path.endswith(_MODEL_LISTS):
+    if not path.endswith(MODEL_LISTS):
         return False
     calls = (step.exchange.request for step in run.fixture.steps)
     return not any(call.method == "GET" and urlsplit(call.url).path == path for call in calls)

@@ -45,7 +45,7 @@ _PRICED: Final = f"replaceRegexpOne(%s, {_PRICES}, '\\\\1')"
 PRICED_AS: Final = f"if(response_model != '', {_PRICED % 'response_model'}, {_PRICED % 'request_model'})"
 """The longest `prefix` in `prices` that the name of the model begins with; empty without one. The engine makes one pattern of
 the prices, so that a call's price is found without the other calls. The two columns are searched separately, because each has a
-dictionary. With thousands of prices, `extract` would take seconds to prepare the pattern."""
+dictionary. With thousands of prices, ``extract`` would take seconds to prepare the pattern."""
 _WORDS: Final = "{words:String}"
 _LONGEST_WORD: Final = f"arraySort(word -> -length(word), extractAll({_WORDS}, '%s'))[1]"
 _MESSAGE: Final = "JSONExtractString(s.rest, 'status_message')"
@@ -66,7 +66,7 @@ _BETWEEN_WORDS: Final = (
     ),
 )
 r"""What is replaced, in lower case, for an index that ends words at ASCII only. First what JSON escapes: ``\nrefused`` is
-`refused` after a line break, or in a path `nrefused`, so it becomes both. Then signs beyond ASCII, and each character of a
+`refused` after a line break, or in a path ``nrefused``, so it becomes both. Then signs beyond ASCII, and each character of a
 script without spaces is a word. Ranges, because the engine takes a hundredth of a second to compile ``\p{L}``."""
 _FOR_RUNS: Final = frozenset(
     {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource"}

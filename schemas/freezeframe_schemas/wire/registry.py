@@ -8,7 +8,7 @@ on an unknown host (the dialect's own provider is then the guess), and a known p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Final
@@ -54,7 +54,7 @@ class Provider:
     name: str
     """``gen_ai.provider.name``."""
     hosts: str
-    """A regular expression on the whole ``host:port``."""
+    """A regular expression on the whole ``host:port``. A group ``region`` is the provider's region."""
     aliases: tuple[str, ...] = ()
     """What tracing libraries call it, in lower case."""
     key: str = ""
@@ -131,12 +131,12 @@ PROVIDERS: Final = (
     ),
     Provider(
         name="gcp.vertex_ai",
-        hosts=r"(?:.+-)?aiplatform\.googleapis\.com|aiplatform\..+\.rep\.googleapis\.com",
+        hosts=r"(?:(?P<region>.+)-)?aiplatform\.googleapis\.com|aiplatform\..+\.rep\.googleapis\.com",
         aliases=("vertex_ai",),
     ),
     Provider(
         name="aws.bedrock",
-        hosts=r"bedrock-(?:agent-)?runtime(?:-fips)?\..+\.amazonaws\.com(?:\.cn)?",
+        hosts=r"bedrock-(?:agent-)?runtime(?:-fips)?\.(?P<region>[a-z0-9-]+)(?:\..+)?\.amazonaws\.com(?:\.cn)?",
         aliases=("bedrock",),
         key="AWS_BEARER_TOKEN_BEDROCK",
         credentials=("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
@@ -247,6 +247,10 @@ ROUTES: Final = (
     Route(dialect=_OPENAI_GENERIC, path=r"/audio/(?:transcriptions|translations)$", form=True),
 )
 
+MODEL_LISTS: Final = ("/models", "/api/tags")
+"""How the paths end at which providers list their models."""
+REGION_HEADER: Final = "x-ms-region"
+"""Header of an answer that names the region."""
 NEEDS_ITS_HOST: Final = frozenset(name for row in ROUTES for name in row.providers)
 """Providers some of whose paths say nothing on another host."""
 
@@ -303,6 +307,17 @@ def find_provider(name: str) -> Provider:
 
 def dialect_named(name: str | None) -> WireDialect | None:
     return _DIALECTS.get(name or "")
+
+
+def region_of(host: str, headers: Mapping[str, str]) -> str | None:
+    """Return the provider's region if its host name or its answer's headers (names in lower case) show it."""
+    return _region_in(host) or headers.get(REGION_HEADER)
+
+
+@lru_cache(maxsize=512)
+def _region_in(host: str) -> str | None:
+    found = next((match for pattern, _ in _PROVIDERS if (match := pattern.fullmatch(host))), None)
+    return None if found is None else found.groupdict().get("region")
 
 
 def _document(body: bytes, headers: Sequence[tuple[str, str]]) -> JsonObject:

@@ -4,7 +4,7 @@ The cursor of an execution is wrapped: what SQLAlchemy fetches of its rows is re
 In a replay no driver is called: connections lead nowhere, and what SQLAlchemy asks a server about itself when it first connects
 is part of the recording.
 
-Not seen: the driver's own cursors (`Engine.raw_connection`).
+Not seen: the driver's own cursors (``Engine.raw_connection``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The classes of sqlite3 are written in C and cannot be patched, so `connect` make
 are real ones, to an empty database in memory: row factories, descriptions and types are sqlite3's own. What is asked outside
 the run (tables that are created at the start) is done there.
 
-Not seen: `backup`, `serialize`, blobs, and connections that were made before `instrument()`.
+Not seen: `backup`, ``serialize``, blobs, and connections that were made before `instrument()`.
 """
 
 from __future__ import annotations

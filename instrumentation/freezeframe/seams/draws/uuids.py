@@ -1,4 +1,4 @@
-"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` returned in a run, or in a script that is one as a whole; a replay repeats it.
+"""UUIDs: what `uuid.uuid4` and ``uuid.uuid1`` returned in a run, or in a script that is one as a whole; a replay repeats it.
 
 So do uuid4 and uuid7 of `uuid_utils.compat`, of which LangChain makes the ids of its messages.
 
@@ -36,7 +36,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def install_compat(module: ModuleType, patches: Patches) -> None:
-    """Replace what `uuid4` and `uuid7` of ``uuid_utils.compat`` draw from, if this version draws them so."""
+    """Replace what `uuid4` and ``uuid7`` of ``uuid_utils.compat`` draw from, if this version draws them so."""
     for name in ("_uuid4_int", "_uuid7_int"):
         if getattr(module, name, None) is not None:
             patches.replace(module, name, _wrap_number)

@@ -7,7 +7,6 @@ the exchange is exact in any case.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,13 +16,11 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, exchange_attributes
 from freezeframe_schemas.span import Attributes, AttributeValue
 from freezeframe_schemas.wire import decode_body, find_dialect_of
+from freezeframe_schemas.wire.registry import region_of
 
 _NS_PER_S: Final = 1_000_000_000
 _FIRST_ERROR_STATUS: Final = 400
 _NOT_MODIFIED: Final = 304
-_REGION_IN_HOST: Final = re.compile(
-    r"^bedrock[a-z-]*\.(?P<aws>[a-z0-9-]+)\.amazonaws\.com|^(?P<google>[a-z0-9-]+)-aiplatform\.googleapis\.com$"
-)
 
 
 class Named:
@@ -137,19 +134,12 @@ def _server_attributes(exchange: Exchange, answered: Named) -> dict[str, Attribu
     if host:
         attributes[genai.SERVER_ADDRESS] = host
         attributes[genai.SERVER_PORT] = parts.port or (443 if parts.scheme == "https" else 80)
-    if region := region_of(host, answered):
+    if region := region_of(host, answered.first):
         attributes[genai.PROVIDER_REGION] = region
     attempts = next((value for name, value in exchange.request.headers if name.lower() == "x-stainless-retry-count"), "0")
     if attempts.isdigit() and attempts != "0":
         attributes[genai.HTTP_REQUEST_RESEND_COUNT] = int(attempts)
     return attributes
-
-
-def region_of(host: str, answered: Named) -> str | None:
-    """Return the provider's region if its host name or its answer shows it: Bedrock, Vertex, Azure."""
-    if found := _REGION_IN_HOST.search(host):
-        return found["aws"] or found["google"]
-    return answered.first.get("x-ms-region")
 
 
 def _model_attributes(exchange: Exchange, provider: str | None, answered: Named) -> dict[str, AttributeValue]:

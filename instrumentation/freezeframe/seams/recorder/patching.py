@@ -217,7 +217,7 @@ class _Loader:
         vars(self).update(_loader=loader, _callback=callback)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Hand on what another tool sets (ddtrace: `get_code`, which the other loader then calls)."""
+        """Hand on what another tool sets (ddtrace: ``get_code``, which the other loader then calls)."""
         if name == "exec_module":
             vars(self)[name] = value
         else:

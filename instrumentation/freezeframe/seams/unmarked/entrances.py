@@ -1,8 +1,8 @@
 """Entrances: the functions of the standard library by which Python code reaches files, programs and connections.
 
-A hook for audit events (PEP 578) would see more, and cannot be removed: it slows down each `id()`, `copy.deepcopy` and
+A hook for audit events (PEP 578) would see more, and cannot be removed: it slows down each `id()`, ``copy.deepcopy`` and
 log line of the process. So we stand before the functions that are entrances: wherever a module holds one, from the start of
-capture to its end. What calls them by a default argument that was set before, or goes around them (`io.FileIO`,
+capture to its end. What calls them by a default argument that was set before, or goes around them (``io.FileIO``,
 ``sqlite3.Connection``, ``posix``), is not seen.
 """
 

@@ -22,17 +22,8 @@ from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import bedrock_invoke
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
 from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.usual_urls import ANTHROPIC_MESSAGES, bedrock_url, openai_url, usual_url
 
-_OPENAI: Final = "https://api.openai.com"
-_ANTHROPIC: Final = "https://api.anthropic.com/v1/messages"
-_BY_ANSWER: Final = {
-    "chat.completion": f"{_OPENAI}/v1/chat/completions",
-    "text_completion": f"{_OPENAI}/v1/completions",
-    "response": f"{_OPENAI}/v1/responses",
-    "list": f"{_OPENAI}/v1/embeddings",
-    "message": _ANTHROPIC,
-}
-"""What an answer calls itself -> where it comes from."""
 _JSON: Final = (("content-type", "application/json"),)
 _NO_BYTES: Final = "it holds what was asked and answered as JSON, not the bytes"
 _OK: Final = 200
@@ -68,20 +59,6 @@ def _call(
     )
 
 
-def _url_of(request: JsonObject, answer: JsonValue) -> str:
-    """Return where a call went, by the form of its answer and of its request."""
-    answered = as_object(answer)
-    known = _BY_ANSWER.get(str(answered.get("object") or answered.get("type")))
-    if known is not None:
-        return known
-    if "contents" in request or "candidates" in answered:
-        model = as_text(request.get("model")) or as_text(answered.get("modelVersion")) or "unknown"
-        return f"https://generativelanguage.googleapis.com/v1beta/models/{model.removeprefix('models/')}:generateContent"
-    if "input" in request:
-        return _BY_ANSWER["response"]
-    return _ANTHROPIC if "max_tokens" in request and "system" in request else _BY_ANSWER["chat.completion"]
-
-
 # -- items with a request and a response --------------------------------------------------------------------------------
 
 
@@ -92,9 +69,9 @@ def _call_of(request: str, response: str, *, url: str, status: str, at: str, too
         asked, answer = (_value(item.get(name)) for name in (request, response))
         place = as_text(item.get(url)) or ""
         if place.startswith("/"):
-            place = f"{_OPENAI}{place}"
+            place = openai_url(place)
         return _call(
-            place or _url_of(as_object(asked), answer),
+            place or usual_url(as_object(asked), answer),
             asked,
             answer,
             status=item.get(status),
@@ -168,13 +145,13 @@ def _call_of_batch(asked: JsonObject, item: JsonObject) -> HttpCall:
         answer = (
             result.get("message") or as_object(result.get("error")) or {"type": "error", "error": {"type": result.get("type")}}
         )
-        return _call(_ANTHROPIC, asked.get("params"), answer, status=_OK if "message" in result else 400)
+        return _call(ANTHROPIC_MESSAGES, asked.get("params"), answer, status=_OK if "message" in result else 400)
     url, response = as_text(asked.get("url")) or "", as_object(item.get("response"))
     body = response.get("body")
     if not body:
         error = as_object(item.get("error"))
-        return _call(f"{_OPENAI}{url}", asked.get("body"), {"error": {**error}}, status=500)
-    return _call(f"{_OPENAI}{url}", asked.get("body"), body, status=response.get("status_code"), at=_created(body))
+        return _call(openai_url(url), asked.get("body"), {"error": {**error}}, status=500)
+    return _call(openai_url(url), asked.get("body"), body, status=response.get("status_code"), at=_created(body))
 
 
 def _created(body: JsonValue) -> int:
@@ -197,7 +174,7 @@ def _stored(item: JsonObject) -> HttpCall:
     if len(choices) > 1:
         request["n"] = len(choices)
     answer = {field: value for field, value in item.items() if field != name}
-    return _call(_BY_ANSWER[str(kind)], {**request, name: messages}, answer, at=_created(item))
+    return _call(usual_url({}, item), {**request, name: messages}, answer, at=_created(item))
 
 
 _ASKED: Final = (
@@ -230,9 +207,8 @@ def _invocation(item: JsonObject) -> HttpCall:
     if isinstance(answer, list):  # the events of a stream
         answer = bedrock_invoke.assemble([Frame(value=event) for event in answer])
     moved = asked.get("inputBodyS3Path") or answered.get("outputBodyS3Path")
-    way = "converse" if operation.startswith("Converse") else "invoke"
     return _call(
-        f"https://bedrock-runtime.{region}.amazonaws.com/model/{model.rpartition('/')[2]}/{way}",
+        bedrock_url(region, model, converse=operation.startswith("Converse")),
         asked.get("inputBodyJson") or {},
         {"__type": error, "message": error} if error else answer,
         status=_STATUS.get(error, 400) if error else None,
