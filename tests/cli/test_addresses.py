@@ -23,7 +23,7 @@ COMMANDS = (
     ["store", "stats"],
     ["store", "check"],
     ["fixture", TRACE, "-o", "nowhere"],
-    ["audit", TRACE, "-o", "nowhere"],
+    ["export", "--as", "audit", TRACE, "-o", "nowhere"],
     ["fixture", "verify", TRACE],
     ["diff", TRACE, "last"],
     ["experiment", "dataset", "-o", "nowhere", "--sql", "SELECT 1"],

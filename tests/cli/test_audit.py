@@ -19,18 +19,20 @@ from freezeframe_replay.report.audit_check import check
 from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.run import build_run
 
+AUDIT = ("export", "--unredacted", "--as", "audit")
+
 
 @pytest.fixture
 def exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     run = freeze(build_run(make_run(model_call("ä", "1"), tool_call("refund", True, "AC-1"), model_call("b", "2"))))
     write_fixture(run, tmp_path / "run")
-    assert main(["audit", str(tmp_path / "run"), "-o", str(tmp_path / "audit"), "--json"]) == 0
+    assert main([*AUDIT, str(tmp_path / "run"), "-o", str(tmp_path / "audit"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["seal"] == json.loads((tmp_path / "audit" / "seal.json").read_text())["last"]
     return tmp_path / "audit"
 
 
-@pytest.mark.proof("command audit")
+@pytest.mark.proof("command export")
 def test_the_script_in_the_export_passes_it_alone(exported: Path, tmp_path: Path) -> None:
     """Isolated: no site-packages, so nothing of freezeframe can be imported."""
     elsewhere = shutil.copytree(exported, tmp_path / "elsewhere")
@@ -93,7 +95,7 @@ def test_a_signature_is_checked_with_the_public_key_beside_it(exported: Path, tm
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (tmp_path / "key.pem").write_bytes(pem)
     signed = tmp_path / "signed"
-    assert main(["audit", str(tmp_path / "run"), "-o", str(signed), "--key", str(tmp_path / "key.pem")]) == 0
+    assert main([*AUDIT, str(tmp_path / "run"), "-o", str(signed), "--key", str(tmp_path / "key.pem")]) == 0
     public = load_pem_public_key((signed / "public_key.pem").read_bytes())
     assert isinstance(public, Ed25519PublicKey)
     public.verify((signed / "seal.sig").read_bytes(), (signed / "seal.json").read_bytes())
@@ -106,9 +108,9 @@ def test_a_signature_is_checked_with_the_public_key_beside_it(exported: Path, tm
 def test_an_export_goes_into_an_empty_folder_and_takes_no_other_key(
     exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", str(tmp_path / "run"), "-o", str(exported)]) == 1
+    assert main([*AUDIT, str(tmp_path / "run"), "-o", str(exported)]) == 1
     assert "not empty" in capsys.readouterr().err
     (tmp_path / "key.pem").write_text("no key")
-    assert main(["audit", str(tmp_path / "run"), "-o", str(tmp_path / "b"), "--key", str(tmp_path / "key.pem")]) == 1
+    assert main([*AUDIT, str(tmp_path / "run"), "-o", str(tmp_path / "b"), "--key", str(tmp_path / "key.pem")]) == 1
     assert "openssl genpkey" in capsys.readouterr().err
     assert not (tmp_path / "b").exists()

@@ -53,7 +53,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def export(sent: Path, kind: str, destination: str, *more: str) -> int:
-    return main(["export", str(sent), "--unredacted", "--to", kind, destination, *more])
+    return main(["export", str(sent), "--unredacted", "--as", kind, "-o", destination, *more])
 
 
 def text_of(kind: str, *runs: Exported, each_call: bool = False, form: str = "") -> str:
@@ -302,7 +302,7 @@ def test_a_run_that_was_never_redacted_is_refused_and_no_file_is_left(
     sent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.jsonl"
-    assert main(["export", str(sent), "--to", "otlp", str(path)]) == 1
+    assert main(["export", str(sent), "--as", "otlp", "-o", str(path)]) == 1
     assert "it was never redacted" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -310,12 +310,11 @@ def test_a_run_that_was_never_redacted_is_refused_and_no_file_is_left(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--to", "nothing", "x"], "--to nothing: expected one of otlp, "),
-        (["--to", "otlp", "run.txt"], "cannot tell the format of otlp"),
-        (["--to", "vcr", "http://127.0.0.1:9"], "found a URL, expected a file"),
-        (["--to", "otlp", "ftp://127.0.0.1:9"], "expected http://HOST:4318"),
-        (["--to", "otlp", "http://127.0.0.1:9"], "does not answer"),
-        (["--sql", "SELECT 1", "--to", "otlp", "-"], "exactly one way"),
+        (["--as", "otlp", "-o", "run.txt"], "cannot tell the format of otlp"),
+        (["--as", "vcr", "-o", "http://127.0.0.1:9"], "found a URL, expected a file"),
+        (["--as", "otlp", "-o", "ftp://127.0.0.1:9"], "expected http://HOST:4318"),
+        (["--as", "otlp", "-o", "http://127.0.0.1:9"], "does not answer"),
+        (["--sql", "SELECT 1", "--as", "otlp", "-o", "-"], "exactly one way"),
     ],
 )
 def test_what_cannot_be_done_is_an_error_that_says_what_was_expected(
@@ -327,7 +326,7 @@ def test_what_cannot_be_done_is_an_error_that_says_what_was_expected(
 
 def test_a_run_without_bytes_is_no_cassette(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ROOT / "tests" / "data" / "otlp" / "openai-chat-genai"
-    assert main(["export", str(folder), "--unredacted", "--to", "vcr", str(tmp_path / "x.yaml")]) == 1
+    assert main(["export", str(folder), "--unredacted", "--as", "vcr", "-o", str(tmp_path / "x.yaml")]) == 1
     assert "holds no HTTP call with its bytes" in capsys.readouterr().err
 
 

@@ -15,16 +15,19 @@ from hypothesis import strategies as st
 from mcp_client import count_tokens
 
 from freezeframe_replay.cli import main
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.mcp.answers import MAX_TOKENS, MIN_TOKENS, USUAL_TOKENS, answer_text, page_size, page_text
 from freezeframe_replay.mcp.index import TOOLS
-from freezeframe_replay.mcp.project import Project, option
+from freezeframe_replay.mcp.project import Project
 from freezeframe_replay.mcp.skill import PATH, skill_text
 from freezeframe_replay.mcp.texts import why_text
+from freezeframe_replay.mcp.tools import Tools
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.transcript import make_transcript
 from freezeframe_replay.report.transcript_text import Passage, passages
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.fixture import load_fixture, write_fixture
 from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.run import Run, build_run
 
@@ -143,7 +146,7 @@ def test_a_run_and_a_fixture_of_the_project_are_named_as_they_are(tmp_path: Path
     monkeypatch.chdir(tmp_path)
     for name in ("4bf92f35", "last", "order 7", "tests/late-order"):
         assert Project().run_name(name) == name
-    assert Project().new_directory("tests/late-order") == "tests/late-order", "it is empty"
+    assert Project().new_directory("tests/late-order") == Path("tests/late-order"), "it is empty"
 
 
 @pytest.mark.parametrize("text", ["5001w", "999999999w", "yesterday", "-1d", "1e9s", ""])
@@ -153,11 +156,16 @@ def test_an_age_that_leads_to_no_date_is_refused(text: str) -> None:
     assert age_s("1.5h") == 5400
 
 
-@pytest.mark.parametrize("value", ["@/etc/passwd", "a\0b"])
-def test_a_value_that_names_a_file_or_cannot_be_passed_on_is_refused(value: str) -> None:
-    with pytest.raises(ConfigError):
-        option("--result", value)
-    assert option("--result", "--live=model") == "--result=--live=model", "one word, so it is no option of its own"
+@pytest.mark.parametrize("value", ["@/etc/passwd", "--live=model", "$(id)"])
+async def test_a_value_is_a_text_and_names_no_file_or_option(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_fixture(freeze(build_run(make_run(model_call("hi", "hello")))), tmp_path / "origin")
+    said = await Tools(Project()).fork("origin", "forks/a", step=1, response=value)
+    assert f'"{value}"' in said
+    (step,) = load_fixture(tmp_path / "forks" / "a").steps
+    assert json.dumps(value).encode() in step.exchange.response.body
 
 
 def test_the_skill_names_every_tool_and_no_other() -> None:

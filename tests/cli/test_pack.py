@@ -1,4 +1,4 @@
-"""A run as one file: what `freezeframe pack` puts in, what it leaves out, and what a reader of such a file refuses."""
+"""A run as one file: what a pack holds, what it leaves out, and what a reader of such a file refuses."""
 
 from __future__ import annotations
 
@@ -128,12 +128,12 @@ def test_a_commit_that_is_not_here_is_an_error(repository: Path, commit: str) ->
         code_of_commit(repository, commit)
 
 
-@pytest.mark.proof("command pack")
+@pytest.mark.proof("command export")
 @pytest.mark.long
 def test_a_pack_holds_recording_code_and_page(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     run = write_spans(repository / "ignored.txt", redacted(SPANS, **{genai.VCS_REVISION: commit}))
-    assert main(["pack", str(run), "-o", "bug.ffz"]) == 0
+    assert main(["export", "--as", "pack", str(run), "-o", "bug.ffz"]) == 0
     told = capsys.readouterr()
     assert f"2 steps of run {SPANS[0].trace_id}, its page, 3 files of code (commit {commit[:12]})" in told.out
     assert "next: freezeframe replay bug.ffz --packed-code" in told.out
@@ -149,10 +149,10 @@ def test_a_pack_holds_recording_code_and_page(repository: Path, capsys: pytest.C
     for command in (["show"], ["fixture", "verify"]):
         assert main([*command, "bug.ffz"]) == 0
     first = Path("bug.ffz").read_bytes()
-    assert main(["pack", str(run), "-o", "bug.ffz"]) == 0
+    assert main(["export", "--as", "pack", str(run), "-o", "bug.ffz"]) == 0
     assert Path("bug.ffz").read_bytes() == first
-    assert main(["pack", str(run), "-o", "bug.ffz", "--code", "now", "--json"]) == 0
-    assert main(["pack", str(run), "-o", "bare.ffz", "--code", "none"]) == 0
+    assert main(["export", "--as", "pack", str(run), "-o", "bug.ffz", "--code", "now", "--json"]) == 0
+    assert main(["export", "--as", "pack", str(run), "-o", "bare.ffz", "--code", "none"]) == 0
     assert main(["replay", "bare.ffz", "--packed-code"]) == 1
     assert "bare.ffz holds no code" in capsys.readouterr().err
 
@@ -177,13 +177,13 @@ def test_code_without_the_file_in_which_the_run_begins_is_refused_with_the_reaso
         (repository / name).write_text("")
     spans = [replace(span, attributes={**span.attributes, genai.ENTRY_FILE: script}) for span in SPANS]
     run = write_spans(repository / "run.jsonl", redacted(spans, **{genai.VCS_REVISION: commit}))
-    assert main(["pack", str(run), "-o", "bug.ffz", *options]) == 1
+    assert main(["export", "--as", "pack", str(run), "-o", "bug.ffz", *options]) == 1
     assert f"{script}, where the run begins, is" in (said := capsys.readouterr().err)
     assert why in said
     assert not Path("bug.ffz").exists()
     if script.endswith("later.py") and not options:
         assert "commit it and record the run again" in said
-        assert main(["pack", str(run), "-o", "bug.ffz", "--code", "now"]) == 0
+        assert main(["export", "--as", "pack", str(run), "-o", "bug.ffz", "--code", "now"]) == 0
 
 
 def test_without_the_code_a_pack_is_made_with_a_warning(
@@ -192,10 +192,10 @@ def test_without_the_code_a_pack_is_made_with_a_warning(
     """Unless the code was asked for."""
     monkeypatch.chdir(tmp_path)
     run = str(write_spans(tmp_path / "run.jsonl", redacted(SPANS, **{genai.VCS_REVISION: "0" * 40})))
-    assert main(["pack", run, "-o", "bug.ffz"]) == 0
+    assert main(["export", "--as", "pack", run, "-o", "bug.ffz"]) == 0
     assert "warning: no code is packed" in capsys.readouterr().err
-    assert main(["pack", run, "-o", "bug.ffz", "--code", "commit"]) == 1
-    assert main(["pack", run, "-o", "bug.zip"]) == 1
+    assert main(["export", "--as", "pack", run, "-o", "bug.ffz", "--code", "commit"]) == 1
+    assert main(["export", "--as", "pack", run, "-o", "bug.zip"]) == 1
     assert "-o bug.ffz" in capsys.readouterr().err
 
 
@@ -207,10 +207,10 @@ def test_what_was_never_redacted_is_not_packed(
     """Not a run of which one span went through no policy, either; unless told to."""
     monkeypatch.chdir(tmp_path)
     run = str(write_spans(tmp_path / "run.jsonl", spans))
-    assert main(["pack", run, "-o", "bug.ffz"]) == 1
+    assert main(["export", "--as", "pack", run, "-o", "bug.ffz"]) == 1
     assert "it was never redacted" in capsys.readouterr().err
     assert not Path("bug.ffz").exists()
-    assert main(["pack", run, "-o", "bug.ffz", "--unredacted"]) == 0
+    assert main(["export", "--as", "pack", run, "-o", "bug.ffz", "--unredacted"]) == 0
 
 
 def test_the_page_of_a_file_loads_nothing_and_runs_nothing() -> None:

@@ -48,7 +48,7 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         subprocess.run([*GIT, *words], cwd=bot, check=True)
     subprocess.run([sys.executable, "agent.py"], cwd=bot, env={**os.environ, "PYTHONPATH": str(elsewhere)}, check=True)
     monkeypatch.chdir(bot)
-    assert main(["pack", "spans.jsonl", "-o", str(tmp_path / "bug.ffz"), "--unredacted"]) == 0
+    assert main(["export", "--as", "pack", "spans.jsonl", "-o", str(tmp_path / "bug.ffz"), "--unredacted"]) == 0
     monkeypatch.chdir(tmp_path)
     return tmp_path / "bug.ffz"
 

@@ -113,7 +113,7 @@ def test_a_run_goes_out_to_a_real_backend_and_comes_back_to_the_byte(
 ) -> None:
     run = load_run_of_file(sent)
     with running(name, settings, tmp_path) as address:
-        assert main(["export", str(sent), "--unredacted", "--to", name, f"http://{address}{path}"]) == 0
+        assert main(["export", str(sent), "--unredacted", "--as", name, "-o", f"http://{address}{path}"]) == 0
         place = RunsPlace(store=f"{name}+http://{address}{path}")
         found: list[str] = []
         for _ in range(_TRIES):  # it stores what it has taken a moment later

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from agent_folder import EPHEMERAL, Project
 
@@ -122,6 +123,15 @@ def test_an_identical_replay_earns_the_highest_level_wherever_it_is_shown(projec
         assert levels()[0] == 5  # a relaxed replay shows less
     run_command(project, "replay", good_run)
     assert levels() == earned
+
+
+@pytest.mark.proof("command open")
+def test_open_prints_a_link_that_leads_to_the_page_of_the_run(project: Project, good_run: str) -> None:
+    link = run_command(project, "open", good_run[:12], "--print").strip()
+    with httpx.Client(follow_redirects=True) as browser:
+        page = browser.get(link)
+    assert (page.status_code, page.url.path) == (200, f"/runs/{good_run}")
+    assert run_command(project, "logs", "replay").startswith("replay    | ")
 
 
 @pytest.mark.proof("command status", "command doctor")

@@ -33,7 +33,7 @@ def test_a_recording_with_a_body_left_out_is_not_whole(tmp_path: Path, capsys: p
     said = capsys.readouterr().out
     assert ": as written, but not whole, 1 step of run " in said
     assert "  lacks: span 0000000000000001 (track): response body not kept, over the limit" in said
-    assert main(["audit", str(tmp_path / "run"), "-o", str(tmp_path / "audit")]) == 0
+    assert main(["export", "--unredacted", "--as", "audit", str(tmp_path / "run"), "-o", str(tmp_path / "audit")]) == 0
     assert "  lacks: span" in capsys.readouterr().out
     assert "the recording itself lacks: span" in check(str(tmp_path / "audit"))[-1]
 

@@ -129,8 +129,9 @@ def test_each_command_of_the_skill_works_as_it_stands(theatre: Theatre, tmp_path
     bot = copy_example(tmp_path / "bot")
     runs = [theatre.runs[name].run.trace_id[:12] for name in ("sync", "async")]
     placed = {"RUN": runs[0], "A": runs[0], "B": runs[1], "N": "2", "JSON": "[]", "SQL": "name != ''", "SELECT ...": "SELECT 1"}
+    placed["FILE"] = "made/run.jsonl"
     commands = re.findall(r"`(freezeframe [^`]+)` \|$", skill_text(), flags=re.MULTILINE)
-    assert len(commands) == 12
+    assert len(commands) == 13
     for command in commands:
         words = shlex.split(command)
         name = words[1]
@@ -173,7 +174,9 @@ async def test_hostile_arguments_are_refused_with_what_is_wrong(theatre: Theatre
         assert "not in the store" in await client.refused("why_failed", run="no-such-run")
         assert "less than or equal to 100" in await client.refused("find_runs", limit=10**9)
         assert "less than or equal to 20000" in await client.refused("transcript", run=run, budget=10**9)
-        assert "@" in await client.refused("fork", run=run, directory="forks/a", step=1, response="@/etc/passwd")
+        for file in ("http://127.0.0.1:9/x", "../outside/run.jsonl", "/etc/run.jsonl", ".git/run.jsonl", "tools.py", "-"):
+            assert "file" in await client.refused("export", run=run, format="otlp", file=file)
+        assert '"@/etc/passwd"' in await client.call("fork", run=run, directory="made/fork", step=1, response="@/etc/passwd")
         assert "for example 15m" in await client.refused("find_runs", since="yesterday")
     assert list((tmp_path / "outside").iterdir()) == []
     assert not (bot / "forks").exists()

@@ -21,5 +21,5 @@ def test_runs_chosen_by_sql_are_exported(store: Store, facade_url: str, tmp_path
     store.insert(list(spans), token="export")
     where = ["--sql", f"SELECT trace_id FROM runs WHERE trace_id = '{run}'", "--store", facade_url]
     calls = tmp_path / "calls.har"
-    assert main(["export", *where, "--unredacted", "--to", "har", str(calls)]) == 0
+    assert main(["export", *where, "--unredacted", "--as", "har", "-o", str(calls)]) == 0
     assert len(json.loads(calls.read_text())["log"]["entries"]) == 1

@@ -48,6 +48,8 @@ def _main(arguments: list[str]) -> int:
         print(help_text())
         return 0 if arguments else USAGE_ERROR
     name, rest = _named(arguments)
+    if (both := " ".join(arguments[:2])) in MOVED:
+        return _unknown(both)
     if name not in SUMMARIES or name in OF_THE_BASE_INSTALL:
         return _unknown(name)
     try:

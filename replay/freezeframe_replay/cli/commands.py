@@ -14,8 +14,9 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "import": "Send what other tools recorded to the collector, which redacts it.",
     },
     "look": {
-        "runs": "List the recorded runs, newest first.",
+        "runs": "List the recorded runs, newest first, or search them.",
         "show": "Show one run: its tree, what it carries, how far it replays.",
+        "open": "Open the page of a run in the browser.",
         "diff": "Compare two runs and show where they first differ.",
         "failures": "Group similar failures; with --replay, re-enact one of each.",
         "sql": "Query the store in SQL (ClickHouse, read-only).",
@@ -27,15 +28,14 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "keep": {
         "fixture": "Save a run as a fixture, and with --pytest as a regression test.",
-        "pack": "Put a run, its code and a page to read it in one file.",
-        "audit": "Export a run as files that others can check on their own.",
-        "export": "Write or send runs in the formats that other tools read.",
+        "export": "Write or send runs: a pack, an audit, formats of other tools.",
     },
     "operate": {
         "demo": "Play the story of a failing run, on this machine, without a key.",
         "up": "Start the collector, its store and the replay service.",
         "down": "Stop what `freezeframe up` started.",
         "status": "Show what is running, where, and whether it is keeping up.",
+        "logs": "Show what the collector and the replay service logged.",
         "doctor": "Check this machine; show what is wrong and how to fix it.",
         "store": "Show what the store holds; pin, delete, redact, back up, check.",
         "mcp": "Let a coding agent find, replay and test runs (MCP server).",
@@ -57,7 +57,6 @@ BELOW: Final[Mapping[str, Mapping[str, str]]] = {
         "fork": "Write a fixture of a run with one thing changed.",
         "fuzz": "Perturb a run slightly, many times, and report what flips it.",
         "canary": "Ask recorded questions again, live, and report what drifted.",
-        "calibrate": "Learn from two recordings of one input what varies by itself.",
     },
     "fixture": {
         "verify": "Check that a fixture or a stored run is whole and unedited.",
@@ -88,15 +87,21 @@ MOVED: Final = {name.rpartition(" ")[2]: name for name in SUMMARIES if " " in na
     "cache": "run --reuse",
     "redact": "store redact-file",
     "skill": "mcp install",
+    "pack": "export --as pack",
+    "audit": "export --as audit",
+    "calibrate": "diff",
+    "experiment calibrate": "diff",
 }
-"""What a command was called while all were at the top -> its name."""
+"""What a command was called -> the one that does it now."""
 
 MEANT: Final = {
     word: name
     for name, words in {
-        "runs": "ls list log history recordings traces",
+        "runs": "ls list history recordings traces search find grep",
         "status": "ps health info top",
         "show": "view inspect cat get describe",
+        "open": "browse browser web ui page",
+        "logs": "log tail journal",
         "up": "start init server daemon",
         "down": "stop quit kill",
         "replay": "rerun re-run reenact re-enact play retry",

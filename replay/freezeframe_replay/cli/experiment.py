@@ -14,18 +14,13 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
-from freezeframe_replay.experiments.dataset import load_dataset, result_file
-from freezeframe_replay.experiments.experiment import (
-    EXIT_CODES,
-    ExperimentResult,
-    Judging,
-    RowResult,
-    result_to_json,
-    run_experiment,
-)
+from freezeframe_replay.experiments.dataset import result_file
+from freezeframe_replay.experiments.experiment import EXIT_CODES, Judging, RowResult
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.experiments.judge import load_judge
-from freezeframe_replay.report.render import ID_DIGITS, short, table_text
+from freezeframe_replay.local.target import RunsPlace
+from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters, result_text
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
 
@@ -89,18 +84,22 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run it, print the table; the exit code is the finding."""
-    dataset = load_dataset(arguments.dataset)
-    candidate = options.trial_of(arguments, _policy(arguments))
-    gates = Gates(changed=arguments.max_changed, p95_s=arguments.max_p95, usd=arguments.max_cost)
     kept = None if arguments.named is None else result_file(arguments.dataset, arguments.named)
-    judging = _judging(arguments)
-    with Progress(f"replaying the first of {len(dataset.rows)}", quiet=arguments.quiet or arguments.json) as progress:
+    with Progress("replaying the first run", quiet=arguments.quiet or arguments.json) as progress:
 
         def on_row(done: int, total: int, row: RowResult) -> None:
             progress.step(done, total, f"{row.name}  {row.finding.value}  {row.why}")
 
-        result = run_experiment(dataset, candidate, judging=judging, jobs=arguments.jobs, on_row=on_row, gates=gates)
-    document = result_to_json(result)
+        parameters = ExperimentParameters(
+            dataset=arguments.dataset,
+            trial=options.trial_of(arguments, _policy(arguments)),
+            judging=_judging(arguments),
+            gates=Gates(changed=arguments.max_changed, p95_s=arguments.max_p95, usd=arguments.max_cost),
+            jobs=arguments.jobs,
+            on_row=on_row,
+        )
+        result = EXPERIMENT.execute(RunSource(RunsPlace()), parameters)
+    document = EXPERIMENT.to_json(result)
     for path in filter(None, (kept, arguments.output)):
         write_whole(path, f"{options.json_text(document)}\n".encode(), parents=True)
     if arguments.json:
@@ -143,41 +142,3 @@ def _judging(arguments: argparse.Namespace) -> Any:
             raise ConfigError("--judge-live requires --judge, which names the function that judges")
         return None
     return Judging(judge=load_judge(arguments.judge), records=arguments.dataset / "judgements", live=arguments.judge_live)
-
-
-def result_text(result: ExperimentResult, *, width: int, everything: bool = False) -> str:
-    """Return the table of rows. Equal rows are only counted; below each changed row is what changed."""
-    counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
-    lines = [f"{counts}; candidate: {short(result.candidate, width - len(counts) - 13)}"]
-    shown = [row for row in result.rows if everything or row.finding.value != "same"]
-    if shown:
-        header = ("run", "finding", "steps", "live", "time", "why")
-        table = [
-            (
-                row.run_id[:ID_DIGITS],
-                row.finding.value,
-                f"{row.served}/{row.steps}",
-                str(row.live_calls or ""),
-                f"{row.seconds:.1f} s",
-                row.why,
-            )
-            for row in shown
-        ]
-        rows = table_text(header, table, right=(2, 3, 4), cell_width=width, cut=(5,), width=width).splitlines()
-        lines.append(f"  {rows[0]}")
-        for row, text in zip(shown, rows[1:], strict=True):
-            lines += [f"  {text}", *_difference(row, width)]
-    for gate in result.gates:
-        found = "not known" if gate.found is None else f"{gate.found:g}"
-        word = "passed" if gate.passed else "not known" if gate.passed is None else "exceeded"
-        lines.append(f"gate {gate.name}: {word}, {found} of {gate.limit:g}{f', {gate.note}' if gate.note else ''}")
-    return "\n".join(lines)
-
-
-def _difference(row: RowResult, width: int) -> Iterable[str]:
-    found = row.outcome or row.first
-    if found is None or row.finding.value == "same":
-        return
-    for mark, text in (("-", found.recorded), ("+", found.live)):
-        if text is not None:
-            yield short(f"      {mark} {text}", width)

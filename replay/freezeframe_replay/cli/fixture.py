@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, new_directory, place_of, print_json
-from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
-from freezeframe_replay.local.target import RunsPlace, load_target, open_store, reads_sql
-from freezeframe_replay.report.regression import Expect, regression_test, slug
-from freezeframe_replay.report.render import counted, printable
+from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, new_directory, place_of, print_json, terminal_width
+from freezeframe_replay.cli.writing import warn
+from freezeframe_replay.local.target import RunsPlace, reads_sql
+from freezeframe_replay.operations.fixture import FIXTURE, FixtureParameters
+from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.report.regression import Expect
+from freezeframe_replay.report.render import printable
 from freezeframe_replay.sources.store import LAST, LAST_FAILED
 from freezeframe_schemas import genai
-from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
@@ -49,48 +49,36 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and print the next command."""
-    found = load_target(place_of(arguments), arguments.run)
-    if isinstance(found, Run) and arguments.run in (LAST, LAST_FAILED) and not _is_meant(found, place_of(arguments)):
-        return 1
-    fixture = found if isinstance(found, Fixture) else frozen(found, command="fixture")
-    directory: Path = arguments.output
-    write_to(directory, fixture, command="fixture")
-    try:
-        test = _write_test(arguments, fixture) if arguments.pytest else None
-    except OSError as error:
-        raise cannot_write(directory, error) from error
+    source, name = RunSource(place_of(arguments)), arguments.run
+    if name in (LAST, LAST_FAILED) and isinstance(run := source.load(name), Run):
+        if not _is_meant(run, source, place_of(arguments)):
+            return 1
+        name = run.trace_id if source.is_stored(name) else name
+    parameters = FixtureParameters(
+        run=name,
+        output=arguments.output,
+        expect=Expect(arguments.expect) if arguments.pytest else None,
+        command=tuple(arguments.program or ()),
+        force=arguments.force,
+    )
+    made = FIXTURE.execute(source, parameters)
+    warn("fixture", made.warnings)
     if arguments.json:
-        shown = None if test is None else str(test)
-        print_json({"run": fixture.run_id, "fixture": str(directory), "steps": len(fixture.steps), "test": shown})
+        print_json(FIXTURE.to_json(made))
         return 0
-    print(f"wrote {directory}: {counted(len(fixture.steps), 'step')} of run {fixture.run_id}")
-    print(f"next: {f'pytest {test}' if test else f'freezeframe replay {directory}'}")
-    if test and arguments.expect == Expect.CHANGED.value:
+    print(FIXTURE.to_text(made, terminal_width()))
+    print(f"next: {f'pytest {made.test}' if made.test else f'freezeframe replay {made.fixture}'}")
+    if made.test and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")
     return 0
 
 
-def _is_meant(run: Run, place: RunsPlace) -> bool:
+def _is_meant(run: Run, source: RunSource, place: RunsPlace) -> bool:
     """Name the run that `last` is, where several services send theirs; ask whether it is meant, if somebody can answer."""
-    if not reads_sql(place) or len(open_store(place).services()) < 2:
+    if not reads_sql(place) or len(source.use(lambda store: store.services())) < 2:
         return True
     span = next(span for span in run.spans if span.span_id == run.entry.span_id)
     service = span.resource.attributes.get(genai.SERVICE_NAME, "none")
     description = f"the last run is {run.entry.name} ({run.entry.target or 'another instrumentation'}) of the service {service}"
     print(f"freezeframe fixture: {printable(description)}, run {run.trace_id}", file=sys.stderr)
     return not sys.stdin.isatty() or input("make a fixture of it? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:
-    """Write the test next to the fixture; an edited one is kept."""
-    directory: Path = arguments.output
-    name = directory.resolve().name
-    path = directory / f"test_{slug(name)}.py"
-    source = regression_test(fixture, name, expect=Expect(arguments.expect), command=arguments.program)
-    if path.exists() and path.read_text(encoding="utf-8") != source and not arguments.force:
-        print(
-            f"freezeframe fixture: kept {path}: it differs from what would be written (--force overwrites it)", file=sys.stderr
-        )
-        return path
-    path.write_text(source, encoding="utf-8")
-    return path

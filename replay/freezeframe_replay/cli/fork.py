@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, option, repeatable
@@ -17,11 +16,13 @@ from freezeframe_replay.cli.options import (
     place_of,
     positive,
     print_json,
+    terminal_width,
     text_or_file,
 )
-from freezeframe_replay.cli.writing import write_to
-from freezeframe_replay.experiments.fork import Edit, Target, fork
-from freezeframe_replay.local.target import load_as_fixture
+from freezeframe_replay.cli.writing import warn
+from freezeframe_replay.experiments.fork import Edit, Target
+from freezeframe_replay.operations.fork import FORK, ForkParameters, edit_at, json_of
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
@@ -59,27 +60,20 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the fork and print the next command."""
-    edits = list(_edits(arguments))
-    if not edits:
-        raise ConfigError(
-            "no change given; use --step N with --result, --response or --set, or --input, --flag, --clock, --commit"
-        )
-    made = fork(load_as_fixture(place_of(arguments), arguments.run), edits)
-    directory: Path = arguments.output
-    write_to(directory, made, command="experiment fork")
+    parameters = ForkParameters(run=arguments.run, edits=list(_edits(arguments)), output=arguments.output)
+    made = FORK.execute(RunSource(place_of(arguments)), parameters)
+    warn("experiment fork", made.warnings)
     if arguments.json:
-        print_json({"run": made.run_id, "forked_from": made.forked_from, "fixture": str(directory), "edits": list(made.edits)})
+        print_json(FORK.to_json(made))
         return 0
-    print(f"wrote {directory}: run {made.forked_from} with")
-    for edit in made.edits:
-        print(f"  {edit}")
-    print(f"next: freezeframe replay {directory}{' --at-commit' if arguments.commit else ''}")
+    print(FORK.to_text(made, terminal_width()))
+    print(f"next: freezeframe replay {made.fixture}{' --at-commit' if made.at_commit else ''}")
     return 0
 
 
 def _edits(arguments: argparse.Namespace) -> Iterator[Edit]:
-    for path, value in map(_assignment, arguments.input):
-        yield Edit(target=Target.INPUT, path=path, value=value)
+    for text in arguments.input:
+        yield edit_at(Target.INPUT, text)
     for name, value in map(_named_value, arguments.flag):
         yield Edit(target=Target.FLAG, path=name, value=value)
     if arguments.clock is not None:
@@ -87,21 +81,13 @@ def _edits(arguments: argparse.Namespace) -> Iterator[Edit]:
     if arguments.commit is not None:
         yield Edit(target=Target.COMMIT, value=arguments.commit)
     step: int | None = arguments.step
-    if step is None and (arguments.set or arguments.result is not None or arguments.response is not None):
-        raise ConfigError("--step is required: the number of the step whose answer to change")
     if arguments.result is not None:
-        yield Edit(target=Target.RESULT, step=step, value=_json(text_or_file(arguments.result, "--result"), "--result"))
+        value = json_of(text_or_file(arguments.result, "--result"), "--result")
+        yield Edit(target=Target.RESULT, step=step, value=value)
     if arguments.response is not None:
         yield Edit(target=Target.RESPONSE, step=step, value=text_or_file(arguments.response, "--response"))
-    for path, value in map(_assignment, arguments.set):
-        yield Edit(target=Target.BODY, step=step, path=path, value=value)
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    path, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"found {text!r}, expected PATH=JSON")
-    return path, _json(value, path)
+    for text in arguments.set:
+        yield edit_at(Target.BODY, text, step)
 
 
 def _named_value(text: str) -> tuple[str, Any]:
@@ -113,10 +99,3 @@ def _named_value(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise ConfigError(f"{where}: found {text[:80]!r}, expected JSON (text goes in double quotes)") from None

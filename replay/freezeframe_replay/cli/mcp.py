@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +50,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve until the client closes our standard input, or over HTTP until Ctrl-C."""
     if not MIN_TOKENS <= arguments.budget <= MAX_TOKENS:
         raise ConfigError(f"--budget {arguments.budget}: expected {MIN_TOKENS} to {MAX_TOKENS} tokens")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As a background job of a shell. Our commands would ignore it, too: a cancelled one could not end its program.
-        signal.signal(signal.SIGINT, _go_on)
     place = place_of(arguments)
     if place.data is not None:
         place = RunsPlace(data=place.data.resolve(), store=place.store)
@@ -74,8 +70,3 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         serve_http(project, arguments.http)
     return 0
-
-
-def _go_on(number: int, frame: object) -> None:
-    """Ignore a signal, without making the processes that we start ignore it."""
-    del number, frame

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
+import dataclasses
 import shlex
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,25 +15,23 @@ from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command, flag, one_of, option, repeatable
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.cli.writing import write_to
-from freezeframe_replay.engine.begin import begin_at
-from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.cli.writing import warn
 from freezeframe_replay.engine.policy import HERMETIC, Fence, ReplayPolicy
-from freezeframe_replay.local.administration import note_replay
-from freezeframe_replay.local.home import STORE_VARIABLE
-from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, open_store, target_as_typed
+from freezeframe_replay.local.target import open_store
+from freezeframe_replay.operations.replay import REPLAY, ReplayParameters
+from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.operations.writing import write_to
 from freezeframe_replay.process.kept import kept_run
 from freezeframe_replay.process.packed_environment import make_environment
-from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.surroundings import Interpreter
+from freezeframe_replay.report.render import counted
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
-from freezeframe_replay.sources.span_file import split_name
 from freezeframe_schemas.data_directory import KEYS
-from freezeframe_schemas.divergence import Report
-from freezeframe_schemas.errors import ConfigError, ReplayError, RunError, StoreError
+from freezeframe_schemas.divergence import Report, Served
+from freezeframe_schemas.errors import ConfigError, ReplayError, RunError
 from freezeframe_schemas.exchange import Kind
-from freezeframe_schemas.fixture import Fixture, load_fixture
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 _MAX_TURNS: Final = 10_000
@@ -95,7 +94,7 @@ COMMAND: Final = Command(
         flag("--at-commit", "run the code of the recorded commit, in a temporary checkout"),
         flag(
             "--packed-code",
-            "run the code that `freezeframe pack` put into the file (only if you trust who sent it: it runs as you)",
+            "run the code that is packed in the file (only if you trust who sent it: it runs as you)",
         ),
         flag(
             "--with-uv",
@@ -152,24 +151,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return code
     if arguments.packed_code:
         raise _no_code(path)
-    if is_fixture(arguments.run):
-        return _replay(arguments, fixture_directory(arguments.run))
-    return _replay_stored(arguments)
-
-
-def _replay_stored(arguments: argparse.Namespace) -> int:
-    """Replay a run of a store. The data directory's store notes that it was identical without any help: see `run.readiness`."""
-    run = load_run(options.place_of(arguments), arguments.run)
-    code = _replay(arguments, freeze(run, alias=str))
-    helped = arguments.program or arguments.begin or arguments.ignore or arguments.live or arguments.allow_tool
-    helped = helped or arguments.run_tool or arguments.run_changed
-    is_own = not (arguments.store or os.environ.get(STORE_VARIABLE)) and split_name(arguments.run) is None
-    if code == 0 and run.exchanges and is_own and not helped:
-        try:
-            note_replay(options.home_of(arguments), run.trace_id)
-        except StoreError as error:
-            print(f"freezeframe replay: warning: not noted in the store: {error}", file=sys.stderr)
-    return code
+    return _replay(arguments)
 
 
 def _replay_session(arguments: argparse.Namespace) -> int:
@@ -188,7 +170,7 @@ def _replay_session(arguments: argparse.Namespace) -> int:
         print(f"turn {number} of {len(rows)}: {row.name}", flush=True)
         arguments.run = row.trace_id
         try:
-            codes.append(_replay_stored(arguments))
+            codes.append(_replay(arguments))
         except (RunError, ReplayError) as error:  # the other turns still matter
             print(f"freezeframe replay: {error}", file=sys.stderr)
             codes.append(COMMAND.code_of(error))
@@ -213,66 +195,63 @@ def _offer(path: Path, files: int | None) -> str:
 
 
 def _replay(
-    arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | None = None, python: Interpreter | None = None
+    arguments: argparse.Namespace,
+    fixture: Fixture | None = None,
+    cwd: Path | None = None,
+    python: Interpreter | None = None,
 ) -> int:
-    """Replay in the folder `cwd` (None: this one)."""
+    """Replay in the folder `cwd` (None: this one) what the arguments name, or the fixture of an archive."""
     if arguments.at_commit and cwd is not None:
         raise ConfigError("--at-commit and --packed-code both name the code to run", do="leave one of them out")
-    if arguments.begin is not None:
-        fixture = _begin(fixture, arguments.begin)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = None if arguments.output is None else Path(scratch) / "spans.jsonl"
         with Progress("starting the program", quiet=arguments.quiet or arguments.json or arguments.show_output) as progress:
-            report = reenact(
-                fixture,
-                arguments.program,
+
+            def on_look(served: Mapping[int, Served]) -> None:
+                progress.say(f"{len(served)} steps answered")
+
+            trial = dataclasses.replace(
+                options.trial_of(arguments, _policy(arguments)),
                 cwd=cwd,
-                policy=_policy(arguments),
                 at_commit=arguments.at_commit,
-                timeout_s=arguments.timeout,
                 quiet=arguments.json or not arguments.show_output,
-                spans=spans,
-                keys=options.home_of(arguments).directory / KEYS,
                 interpreter=python,
-                on_look=lambda served: progress.say(f"{len(served)} steps answered"),
+                on_look=on_look,
             )
+            parameters = ReplayParameters(run=arguments.run, begin=arguments.begin, trial=trial, spans=spans, fixture=fixture)
+            replayed = REPLAY.execute(RunSource(options.place_of(arguments)), parameters)
+        warn("replay", filter(None, [replayed.warning]))
+        report = replayed.report
         if arguments.json:
             print(judged_to_json(report))
         else:
-            again = target_as_typed(options.place_of(arguments), arguments.run, report.run_id)
-            width = options.terminal_width()
+            width, again = options.terminal_width(), replayed.again
             show(report_text(report, quiet=arguments.quiet, width=width, again=again, whole=arguments.whole))
             if report.live and spans is None and not arguments.quiet:
                 print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")
         if spans is not None:
-            _keep(fixture, spans, report, arguments)
+            _keep(replayed.fixture, spans, report, arguments)
     return exit_code(report)
 
 
-def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argparse.Namespace) -> None:
+def _keep(origin: Fixture, spans: Path, report: Report, arguments: argparse.Namespace) -> None:
     """Write the replay as a run.
 
     Raises:
         FixtureError: it was cut short, or the directory cannot be written.
     """
     directory: Path = arguments.output
-    loaded = load_fixture(origin) if isinstance(origin, Path) else origin
-    made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=options.home_of(arguments).directory / KEYS)
-    write_to(directory, made, command="replay")
+    made = kept_run(origin, spans, report, ignore=arguments.ignore, keys=options.home_of(arguments).directory / KEYS)
+    warn("replay", write_to(directory, made))
     if not arguments.json:
-        print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {_calls(len(report.live))} made for real")
+        print(
+            f"wrote {directory}: {counted(len(made.steps), 'step')} of run {made.run_id}, "
+            f"{counted(len(report.live), 'call')} made for real"
+        )
         print(
             f"  freezeframe replay {directory} needs no network; as a test: freezeframe fixture {directory} -o "
             f"{directory} --pytest"
         )
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{count} calls"
-
-
-def _begin(fixture: Fixture | Path, number: int) -> Fixture:
-    return begin_at(load_fixture(fixture) if isinstance(fixture, Path) else fixture, number)
 
 
 def _policy(arguments: argparse.Namespace) -> ReplayPolicy:

@@ -1,4 +1,4 @@
-"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show what is asked there and where the code is."""
+"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show what is parameters there and where the code is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, positive, terminal_width, timeout, trial_of
 from freezeframe_replay.engine.policy import ReplayPolicy
-from freezeframe_replay.local.target import load_as_fixture, target_as_typed
-from freezeframe_replay.report.report_text import report_text
-from freezeframe_replay.report.standstill import standstill_lines
-from freezeframe_schemas.errors import FixtureError
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_replay.operations.replay import STEP, StepParameters, replayed_text
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 COMMAND: Final = Command(
@@ -49,29 +46,16 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 if the program stopped there."""
-    fixture = load_as_fixture(place_of(arguments), arguments.run)
-    _check(fixture, arguments.until)
-    report = trial_of(arguments, ReplayPolicy(stop_before=arguments.until)).replay(fixture)
+    parameters = StepParameters(run=arguments.run, step=arguments.until, trial=trial_of(arguments, ReplayPolicy()))
+    replayed = STEP.execute(RunSource(place_of(arguments)), parameters)
+    report = replayed.report
     if arguments.json:
         print(judged_to_json(report))
-    elif report.stopped is None:
-        print(
-            report_text(
-                report, width=terminal_width(), again=target_as_typed(place_of(arguments), arguments.run, report.run_id)
-            )
-        )
     else:
-        print("\n".join(standstill_lines(report, report.stopped, width=terminal_width(), full=arguments.full)))
+        print(replayed_text(replayed, terminal_width(), full=arguments.full))
+    if report.stopped is None:
+        return exit_code(report)
+    if not arguments.json:
         back = f"--until {arguments.until - 1} goes back, " if arguments.until > 1 else ""
         print(f"next: {back}--until {arguments.until + 1} goes on")
-    return 0 if report.stopped is not None else exit_code(report)
-
-
-def _check(fixture: Fixture, number: int) -> None:
-    step = next((step for step in fixture.steps if step.number == number), None)
-    if step is None:
-        raise FixtureError(f"--until {number}: no such step; run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
-    if step.inside is not None:
-        raise FixtureError(
-            f"--until {number}: step {number} is inside step {step.inside}, which answers for it", do=f"--until {step.inside}"
-        )
+    return 0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from freezeframe_replay.local import processes
 from freezeframe_replay.local.collector import ask, pages_port, read_ports, send
@@ -218,8 +219,8 @@ def _wait_until_it_answers(home: Home, name: str, timeout_s: float) -> str:
     return why_not
 
 
-def page_link(home: Home) -> str | None:
-    """Return the address that opens the replay service's pages in a browser, once; None if the service does not run."""
+def page_link(home: Home, run: str = "") -> str | None:
+    """Return the address that opens the replay service's pages in a browser, once, with this run's; None if it does not run."""
     port = pages_port_of(home, REPLAY)
     if port is None or running(home, REPLAY) is None:
         return None
@@ -227,7 +228,7 @@ def page_link(home: Home) -> str | None:
         link = str(ask(home, port, "/links", post=True)["link"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return f"http://127.0.0.1:{port}{link}"
+    return f"http://127.0.0.1:{port}{link}" + (f"&run={quote(run, safe='')}" if run else "")
 
 
 def not_ready_because(home: Home, name: str) -> str | None:

@@ -56,6 +56,12 @@ TOOLS: Final = (
         only_reads=False,
     ),
     ToolRow(
+        name="export",
+        purpose="Write a run in the format of another tool, or as one file to send.",
+        command="freezeframe export RUN --as otlp -o FILE",
+        only_reads=False,
+    ),
+    ToolRow(
         name="save_dataset",
         purpose="Save the runs that a condition chooses as a dataset.",
         command="freezeframe experiment dataset --where SQL -o DIR",

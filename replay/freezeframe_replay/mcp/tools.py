@@ -1,21 +1,25 @@
 """The tools. Their docstrings and parameters are what a coding agent reads, so they are short.
 
-Looking is done by the functions behind the pages; everything that starts a program or writes a file is the command that a
-person would type, run in the project.
+Each is an operation, in this process and in a thread: the server answers other calls meanwhile. Only a replayed program is a
+process of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime as dt
-import json
 import secrets
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import anyio
 from pydantic import Field
 
-from freezeframe_replay.local.target import is_fixture, load_as_fixture, load_run, sql_store_of
+from freezeframe_replay.engine.policy import ReplayPolicy
+from freezeframe_replay.experiments.fork import Edit, Target
+from freezeframe_replay.local.target import is_fixture, load_run, sql_store_of
 from freezeframe_replay.mcp.answers import (
     MAX_TOKENS,
     MIN_TOKENS,
@@ -23,27 +27,40 @@ from freezeframe_replay.mcp.answers import (
     page_size,
     page_text,
 )
-from freezeframe_replay.mcp.project import WIDTH, Project, Ran, option
-from freezeframe_replay.mcp.texts import list_lines, replay_text, stopped_text, why_text
+from freezeframe_replay.mcp.project import WIDTH, Project
+from freezeframe_replay.mcp.texts import next_text, why_text
+from freezeframe_replay.operations.dataset import DATASET, DatasetParameters
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
+from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters
+from freezeframe_replay.operations.export import EXPORT, FORMATS, ExportParameters
 from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
+from freezeframe_replay.operations.fixture import FIXTURE, FixtureParameters
+from freezeframe_replay.operations.fork import FORK, ForkParameters, edit_at
 from freezeframe_replay.operations.operation import Operation, P, R
+from freezeframe_replay.operations.replay import (
+    REPLAY,
+    STEP,
+    Replayed,
+    ReplayParameters,
+    StepParameters,
+    replayed_text,
+)
+from freezeframe_replay.operations.runs import RUNS, RunsParameters
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.operations.sql import SQL, SqlParameters
+from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.report.reading import LastReading
-from freezeframe_replay.report.render import ID_DIGITS, short
+from freezeframe_replay.report.regression import Expect
+from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.report.transcript_text import passages
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.kept_store import KeptStore
-from freezeframe_replay.sources.run_list import RunQuery, find_runs
+from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.span_file import split_name
 from freezeframe_replay.sources.store_door import is_backend
-from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
 from freezeframe_schemas.run import EntryKind, Run
-from freezeframe_schemas.verdict import EXIT_CODES, Verdict, judged_from_json
 
-_OPEN: Final = EXIT_CODES[Verdict.INCOMPARABLE]
 _MAX_RUNS: Final = 100
 _MAX_QUERY_LENGTH: Final = 20_000
 _MAX_TEXT_LENGTH: Final = 50_000
@@ -74,7 +91,7 @@ class Tools:
 
     # -- look -----------------------------------------------------------------------------------------------------------
 
-    def find_runs(
+    async def find_runs(
         self,
         text: Annotated[
             str, Field(description="words in inputs, answers, errors or payloads; empty for all", max_length=400)
@@ -86,16 +103,14 @@ class Tools:
         budget: Budget = None,
     ) -> str:
         """Find recorded runs, newest first. Status `partly`: ok, but a step in it failed; `ended`: it may have failed."""
-        start = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(since)) if since else None
-        cursor = self._store.use(lambda store: store.find(after)) if after else ""
-        query = RunQuery(words=text.strip(), status=status, since=start, after=cursor, size=limit)
-        page = self._store.use(lambda store: find_runs(store, query))
+        query = RunQuery(words=text.strip(), status=status, since=_start(since), after=after, size=limit)
+        page = await self._compute(RUNS, RunsParameters(query=query, counted=True))
         if not page.rows:
             return self._answer("", "no run matches; find_runs() without arguments lists all", budget)
         last = page.rows[-1].trace_id[:ID_DIGITS]
         more = f'; find_runs(after="{last}", ...) lists more' if page.last < page.total else ""
         return self._answer(
-            "\n".join(list_lines(page)),
+            RUNS.to_text(page, WIDTH),
             f'next: why_failed(run="{page.rows[0].trace_id[:ID_DIGITS]}") or transcript(run=...){more}',
             budget,
             head=f"runs {page.first} to {page.last} of {page.total}",
@@ -104,8 +119,7 @@ class Tools:
 
     async def failures(self, since: Since = "7d", budget: Budget = None) -> str:
         """Group the failed steps of recent runs by what failed, with the newest run of each group."""
-        start = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(since))
-        found = await self._do(FAILURES, FailuresParameters(since=start))
+        found = await self._do(FAILURES, FailuresParameters(since=_start(since)))
         return self._answer(found, 'next: why_failed(run=...) for a run of the column "newest"', budget)
 
     def why_failed(self, run: RunName = "last-failed", budget: Budget = None) -> str:
@@ -167,15 +181,16 @@ class Tools:
         recording: no network, no key, no tool is called. `identical`: the code behaves as recorded, so a bug in the run is
         reproduced. `diverged`: the first difference is shown; after an edit it is the effect of the edit."""
         named = self._project.run_name(run)
-        ran = await self._start("replay", named, "--json", *(option("--ignore", part) for part in ignore or ()))
-        return self._replayed(ran, replay_text, named, budget)
+        policy = ReplayPolicy(ignore=tuple(ignore or ()))
+        replayed = await self._start(REPLAY, lambda trial: ReplayParameters(run=named, trial=trial), policy)
+        return self._replayed(replayed, named, budget)
 
     async def stop_at_step(self, run: RunName, step: Step, budget: Budget = None) -> str:
         """Replay up to a step and stop in the project's code: its frames with their variables, the request that it is about
         to make, what was recorded there, and the answer that it would get."""
         named = self._project.run_name(run)
-        ran = await self._start("step", named, option("--until", str(step)), "--json")
-        return self._replayed(ran, stopped_text, named, budget)
+        replayed = await self._start(STEP, lambda trial: StepParameters(run=named, step=step, trial=trial))
+        return self._replayed(replayed, named, budget)
 
     # -- change and keep ------------------------------------------------------------------------------------------------
 
@@ -194,16 +209,17 @@ class Tools:
     ) -> str:
         """Write a fixture of the run with a tool's result, a model's answer or the input changed, to ask: what would the code
         have done then? Replay the fixture to see it."""
-        named, written = self._project.run_name(run), self._project.new_directory(directory)
+        named, output = self._project.run_name(run), self._project.new_directory(directory)
         if inputs:
             await anyio.to_thread.run_sync(self._check_input, named)
-        words = [option("--output", written)]
-        words += [] if step is None else [option("--step", str(step))]
-        words += [] if result is None else [option("--result", json.dumps(result))]
-        words += [option("--response", response)] if response else []
-        words += [option(name, text) for name, texts in (("--set", values), ("--input", inputs)) for text in texts or ()]
-        ran = await self._project.run("experiment", "fork", named, *words)
-        return self._ran(ran, f'next: replay(run="{written}")', budget)
+        edits = [edit_at(Target.INPUT, text) for text in inputs or ()]
+        if result is not None:
+            edits.append(Edit(target=Target.RESULT, step=step, value=result))
+        if response:
+            edits.append(Edit(target=Target.RESPONSE, step=step, value=response))
+        edits += [edit_at(Target.BODY, text, step) for text in values or ()]
+        made = await self._compute(FORK, ForkParameters(run=named, edits=edits, output=output))
+        return self._written(FORK, made, f'next: replay(run="{output}")', budget)
 
     async def save_test(
         self,
@@ -218,10 +234,26 @@ class Tools:
         budget: Budget = None,
     ) -> str:
         """Write the run as a fixture with a pytest regression test next to it, which needs no store, network or key."""
-        named, written = self._project.run_name(run), self._project.new_directory(directory)
-        program = ["--", *self._project.program] if self._project.program else []
-        ran = await self._project.run("fixture", named, option("--output", written), "--pytest", f"--expect={expect}", *program)
-        return self._ran(ran, f"next: run `pytest {written}` in the project", budget)
+        parameters = FixtureParameters(
+            run=self._project.run_name(run),
+            output=self._project.new_directory(directory),
+            expect=Expect(expect),
+            command=self._project.program,
+        )
+        made = await self._compute(FIXTURE, parameters)
+        return self._written(FIXTURE, made, f"next: run `pytest {made.fixture}` in the project", budget)
+
+    async def export(
+        self,
+        run: RunName,
+        format: Annotated[str, Field(description=f"one of {', '.join(FORMATS)}")],  # noqa: A002 - as the command calls it
+        file: Annotated[str, Field(description="new file in the project (audit: a directory), for example out/run.jsonl")],
+        budget: Budget = None,
+    ) -> str:
+        """Write a run in the format of another tool; `pack` is one file with its code and a page. Nothing is sent anywhere."""
+        parameters = ExportParameters(format=format, runs=[self._project.run_name(run)], output=self._project.new_file(file))
+        made = await self._compute(EXPORT, parameters)
+        return self._written(EXPORT, made, f"next: {made.then}" if made.then else "", budget)
 
     async def save_dataset(
         self,
@@ -234,21 +266,18 @@ class Tools:
         budget: Budget = None,
     ) -> str:
         """Write the newest runs that a condition chooses as a folder of fixtures."""
-        age_s(since)
-        written = self._project.new_directory(directory)
-        words = [option("--output", written), option("--since", since), option("--limit", str(limit)), "--quiet"]
-        words += [option("--where", where)] if where else []
-        ran = await self._project.run("experiment", "dataset", *words)
-        return self._ran(ran, f'next: experiment(dataset="{written}")', budget)
+        output = self._project.new_directory(directory)
+        parameters = DatasetParameters(output=output, where=where, since=_start(since), limit=limit)
+        made = await self._compute(DATASET, parameters)
+        return self._written(DATASET, made, f'next: experiment(dataset="{output}")', budget)
 
     async def experiment(
         self, dataset: Annotated[str, Field(description="directory that save_dataset wrote")], budget: Budget = None
     ) -> str:
         """Replay every run of a dataset with the code of the project, offline, and list the runs that changed."""
-        folder = self._project.fixture_path(dataset)
-        ran = await self._start("experiment", folder, "--quiet")
-        then = "next: replay(run=...) for a run that changed"
-        return self._ran(ran, then, budget, fine=EXIT_CODES.values())
+        folder = self._project.folder(dataset)
+        result = await self._start(EXPERIMENT, lambda trial: ExperimentParameters(dataset=folder, trial=trial))
+        return self._answer(EXPERIMENT.to_text(result, WIDTH), "next: replay(run=...) for a run that changed", budget)
 
     # -- what all of them use -------------------------------------------------------------------------------------------
 
@@ -281,41 +310,67 @@ class Tools:
         Raises:
             ConfigError: the run's entry point is a command.
         """
-        if load_as_fixture(self._project.place, named).entry.kind is EntryKind.COMMAND:
+        if self._source.fixture(named).entry.kind is EntryKind.COMMAND:
             raise ConfigError(
                 "input: the entry point of this run is a command, and a tool may not change what is run",
                 do="type it yourself: freezeframe experiment fork RUN -o DIR --input PATH=JSON",
             )
 
+    async def _compute(self, operation: Operation[P, R], parameters: P) -> R:
+        """Return an operation's result, computed in a thread."""
+        return await anyio.to_thread.run_sync(operation.execute, self._source, parameters)
+
     async def _do(self, operation: Operation[P, R], parameters: P) -> str:
         """Return the text of an operation's result."""
-        found = await anyio.to_thread.run_sync(operation.execute, self._source, parameters)
-        return operation.to_text(found, WIDTH)
+        return operation.to_text(await self._compute(operation, parameters), WIDTH)
 
-    async def _start(self, command: str, *words: str) -> Ran:
-        """Run a command that runs the user's code."""
-        async with self._running:
-            limit = option("--timeout", f"{self._project.timeout_s:g}")
-            return await self._project.run(command, *words, limit, program=True)
-
-    def _replayed(self, ran: Ran, said: Callable[[Report, str], tuple[str, str]], named: str, budget: int | None) -> str:
-        """Return the answer of a command that judged a replay; without a report it says why there is none."""
-        if not ran.out.startswith("{"):
-            return self._ran(ran, f'next: why_failed(run="{named}") says how far the run can be replayed', budget, fine=[_OPEN])
-        text, then = said(judged_from_json(ran.out), named)
-        return self._answer("\n".join(filter(None, [text, ran.err])), then, budget, head=short(ran.line))
-
-    def _ran(self, ran: Ran, then: str, budget: int | None, *, fine: Collection[int] = (0,)) -> str:
-        """Return the answer of a command.
+    async def _start(
+        self, operation: Operation[P, R], parameters_of: Callable[[Trial], P], policy: ReplayPolicy | None = None
+    ) -> R:
+        """Return the result of an operation that runs the user's code; a call that is cancelled ends the program.
 
         Raises:
-            FreezeframeError: it failed.
+            FreezeframeError: it failed; the message may quote a recording.
         """
-        if ran.code not in fine:
-            raise FreezeframeError(self._answer(ran.text, "", budget, head=f"exit code {ran.code}: {short(ran.line)}"))
-        return self._answer(ran.text, then, budget, head=short(ran.line))
+        stop = threading.Event()
+
+        def look(served: object) -> None:
+            del served
+            if stop.is_set():
+                raise FreezeframeError("the call was cancelled")
+
+        trial = Trial(
+            policy=policy or ReplayPolicy(),
+            command=self._project.program,
+            timeout_s=self._project.timeout_s,
+            on_look=look,
+        )
+        async with self._running:
+            future = asyncio.get_running_loop().run_in_executor(None, operation.execute, self._source, parameters_of(trial))
+            try:
+                return await asyncio.shield(future)
+            except asyncio.CancelledError:
+                stop.set()
+                with anyio.CancelScope(shield=True), contextlib.suppress(FreezeframeError):
+                    await future
+                raise
+            except FreezeframeError as error:
+                raise FreezeframeError(self._answer(str(error), "", None)) from error
+
+    def _replayed(self, replayed: Replayed, named: str, budget: int | None) -> str:
+        text = "\n".join(filter(None, [replayed_text(replayed, WIDTH), replayed.warning]))
+        return self._answer(text, next_text(replayed.report, named), budget)
+
+    def _written(self, operation: Operation[P, R], made: R, then: str, budget: int | None) -> str:
+        """Return the answer about files that were written."""
+        warnings: Sequence[str] = getattr(made, "warnings", ())
+        return self._answer("\n".join([operation.to_text(made, WIDTH), *warnings]), then, budget)
 
     def _answer(self, recorded: str, then: str, budget: int | None, *, head: str = "", more: str = "") -> str:
         return answer_text(
             recorded, then=then, budget=budget or self._project.budget, mark=secrets.token_hex(4), head=head, more=more
         )
+
+
+def _start(since: str) -> dt.datetime | None:
+    return dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(since)) if since else None

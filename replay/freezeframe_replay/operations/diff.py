@@ -33,16 +33,16 @@ class DiffParameters:
     """Whether differing texts are whole, up to 10,000 characters, and not shortened to their first difference."""
 
 
-def diff(source: RunSource, asked: DiffParameters) -> Comparison:
+def diff(source: RunSource, parameters: DiffParameters) -> Comparison:
     """Return two runs side by side; what varies by itself is apart (decision 0104).
 
     Raises:
         FreezeframeError: one of them cannot be read.
     """
-    one, other = source.fixture(asked.before), source.fixture(asked.after)
-    context = WHOLE if asked.whole else CONTEXT
+    one, other = source.fixture(parameters.before), source.fixture(parameters.after)
+    context = WHOLE if parameters.whole else CONTEXT
     found = compare_runs(one, other, varying=(), context=context)
-    stored = [run.run_id for run, name in ((one, asked.before), (other, asked.after)) if source.is_stored(name)]
+    stored = [run.run_id for run, name in ((one, parameters.before), (other, parameters.after)) if source.is_stored(name)]
     if not stored or not any(pair.says_otherwise and pair.how is How.CHANGED for pair in found.pairs):
         return found
     chosen = {"first": stored[0], "compared": [one.run_id, other.run_id], "steps": MAX_STEPS, "number": MAX_OTHERS}

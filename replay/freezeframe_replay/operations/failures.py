@@ -24,13 +24,15 @@ class FailuresParameters:
     """A condition in SQL over the view ``errors``."""
 
 
-def failures(source: RunSource, asked: FailuresParameters) -> Sequence[FailureGroup]:
+def failures(source: RunSource, parameters: FailuresParameters) -> Sequence[FailureGroup]:
     """Return the groups.
 
     Raises:
         StoreError: the store does not answer, or refuses the condition.
     """
-    return source.use(lambda store: list_failures(store, limit=asked.limit, since=asked.since, where=asked.where))
+    return source.use(
+        lambda store: list_failures(store, limit=parameters.limit, since=parameters.since, where=parameters.where)
+    )
 
 
 def _to_json(groups: Sequence[FailureGroup]) -> Any:

@@ -21,14 +21,16 @@ class ShowParameters:
     """Whether to include requests and responses of every step."""
 
 
-def show(source: RunSource, asked: ShowParameters) -> Outline:
+def show(source: RunSource, parameters: ShowParameters) -> Outline:
     """Return the outline.
 
     Raises:
         FreezeframeError: the run cannot be read.
     """
-    found = source.load(asked.run)
-    return outline_fixture(found, full=asked.full) if isinstance(found, Fixture) else outline_run(found, full=asked.full)
+    found = source.load(parameters.run)
+    return (
+        outline_fixture(found, full=parameters.full) if isinstance(found, Fixture) else outline_run(found, full=parameters.full)
+    )
 
 
 SHOW: Final = Operation(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
-from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.target import RunsPlace, is_stored, load_target, sql_store_of
+from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
+from freezeframe_replay.local.target import RunsPlace, is_stored, load_target, sql_store_of, target_as_typed
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.store import RunStore
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run
 
@@ -33,6 +36,25 @@ class RunSource:
         """Return whether the name is that of a run in our own store."""
         return self._only_stored or is_stored(self._place, name)
 
+    @property
+    def home(self) -> Home:
+        """Return the data directory."""
+        return find_home(self._place.data)
+
+    @property
+    def keys(self) -> Path:
+        """Return the directory of the keys, by which a replay compares private values."""
+        return self.home.directory / KEYS
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the store is that of the data directory."""
+        return not (self._place.store or os.environ.get(STORE_VARIABLE))
+
+    def as_typed(self, name: str, run_id: str) -> str:
+        """Return the name of the run for the next command line."""
+        return target_as_typed(self._place, name, run_id)
+
     def load(self, name: str) -> Fixture | Run:
         """Return the run or the fixture of this name.
 
@@ -45,7 +67,11 @@ class RunSource:
     def fixture(self, name: str) -> Fixture:
         """Return the same as a fixture; raises as `load`."""
         found = self.load(name)
-        return found if isinstance(found, Fixture) else freeze(found)
+        if isinstance(found, Fixture):
+            return found
+        from freezeframe_replay.engine.freeze import freeze  # which reads every wire dialect
+
+        return freeze(found)
 
     def use(self, work: Callable[[RunStore], _T]) -> _T:
         """Return what `work` returns for the store.

@@ -32,20 +32,20 @@ class QueryRows:
     rows: Sequence[Sequence[Any]]
 
 
-def sql(source: RunSource, asked: SqlParameters) -> QueryRows:
+def sql(source: RunSource, parameters: SqlParameters) -> QueryRows:
     """Return the rows.
 
     Raises:
         ConfigError: the query names a format.
         StoreError: the store does not answer, or refuses the query.
     """
-    if named := _FORMAT.search(asked.query):
+    if named := _FORMAT.search(parameters.query):
         # The driver appends its own format to the query; a second one is a syntax error that explains nothing.
         raise ConfigError(
             f"query: must not end with FORMAT {named[1]}",
             do="leave it out; on the command line, give --format table, json or csv",
         )
-    columns, rows = source.use(lambda store: store.sql(asked.query, asked.values))
+    columns, rows = source.use(lambda store: store.sql(parameters.query, parameters.values))
     return QueryRows(columns=columns, rows=rows)
 
 

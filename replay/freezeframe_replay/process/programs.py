@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from freezeframe_redaction.keyring.keys import TenantKey
 
 _GRACE_S: Final = 5.0
+_LOOK_EVERY_S: Final = 1.0
 
 
 def record_program(
@@ -98,8 +101,11 @@ def run_program(
     stdout: Any = None,
     stderr: Any = None,
     stdin: int | None = None,
+    on_look: Callable[[], object] | None = None,
 ) -> int:
     """Run a program to its end and return its exit status, as a shell reports it. Ctrl-C reaches it; it ends with us.
+
+    `on_look` is called about once a second; if it raises, the program is killed.
 
     Raises:
         ReplayError: it cannot be started, or does not finish in time.
@@ -108,23 +114,32 @@ def run_program(
         process = subprocess.Popen(argv, env=dict(variables), cwd=cwd, stdout=stdout, stderr=stderr, stdin=stdin)
     except OSError as error:
         raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
+    until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
     with process, ended_with_us(process.pid):
-        try:
-            while True:
+        while True:
+            try:
+                status = process.wait(min(_LOOK_EVERY_S, max(until_s - time.monotonic(), 0)))
+                break
+            except KeyboardInterrupt:
+                until_s = time.monotonic() + _GRACE_S  # the terminal has interrupted the program, too
+            except SystemExit:
+                process.terminate()
+                raise
+            except subprocess.TimeoutExpired:
                 try:
-                    status = process.wait(timeout_s)
-                    break
-                except KeyboardInterrupt:
-                    timeout_s = _GRACE_S  # the terminal has interrupted the program, too
-                except SystemExit:
-                    process.terminate()
+                    _look(argv, until_s, timeout_s, on_look)
+                except BaseException:
+                    process.kill()
                     raise
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise ReplayError(
-                f"{' '.join(argv)}: did not finish within {timeout_s:.0f} s", do="raise --timeout if it is only slow"
-            ) from None
     return 128 - status if status < 0 else status
+
+
+def _look(argv: Sequence[str], until_s: float, timeout_s: float | None, on_look: Callable[[], object] | None) -> None:
+    if time.monotonic() >= until_s:
+        limit_s = _GRACE_S if timeout_s is None else timeout_s
+        raise ReplayError(f"{' '.join(argv)}: did not finish within {limit_s:.0f} s", do="raise --timeout if it is only slow")
+    if on_look is not None:
+        on_look()
 
 
 def enact_program(
@@ -138,6 +153,7 @@ def enact_program(
     timeout_s: float,
     quiet: bool,
     cwd: Path | None = None,
+    on_look: Callable[[], object] | None = None,
 ) -> Report:
     """Start a program against a server that answers from its run, and return the report; `is_given`: it is the recorded one.
 
@@ -160,6 +176,7 @@ def enact_program(
             stdout=subprocess.DEVNULL if quiet else sys.stderr,
             stderr=said if quiet else None,
             stdin=subprocess.DEVNULL,
+            on_look=on_look,
         )
         said.seek(0)
         last = said.read().decode(errors="replace").strip().splitlines()[-1:]

@@ -53,7 +53,7 @@ OnLook = Callable[[Mapping[int, Served]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """How an experiment re-enacts each of its runs."""
+    """How runs are re-enacted."""
 
     policy: ReplayPolicy = field(default_factory=ReplayPolicy)
     command: tuple[str, ...] = ()
@@ -61,17 +61,25 @@ class Trial:
     cwd: Path | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
     keys: Path | None = None
+    at_commit: bool = False
+    quiet: bool = True
+    interpreter: Interpreter | None = None
+    on_look: OnLook | None = None
 
     def replay(self, fixture: Fixture, *, cwd: Path | None = None, spans: Path | None = None) -> Report:
-        """Re-enact one of them; raises as `reenact`."""
+        """Re-enact one of them; the fields and errors are those of `reenact`."""
         return reenact(
             fixture,
             self.command or None,
             cwd=cwd or self.cwd,
             policy=self.policy,
+            at_commit=self.at_commit,
             timeout_s=self.timeout_s,
+            quiet=self.quiet,
             keys=self.keys,
             spans=spans,
+            on_look=self.on_look,
+            interpreter=self.interpreter,
         )
 
 
@@ -208,6 +216,7 @@ def _enact(
             quiet=how.quiet,
             cwd=how.cwd,
             is_given=not how.command,
+            on_look=None if on_look is None else lambda: on_look({}),
         )
     variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
     variables[POLICY_VARIABLE] = policy_to_json(how.policy)

@@ -20,17 +20,14 @@ _BEFORE: Final = 20
 """Steps before the stop that are shown, unless all are asked for."""
 
 
-def standstill_lines(
-    report: Report, stopped: Stopped, *, width: int, full: bool = False, frames_first: bool = False
-) -> Iterator[str]:
-    """Yield where a replay stopped: the steps before, what is asked and would be answered, and the program's frames.
+def standstill_lines(report: Report, stopped: Stopped, *, width: int, full: bool = False) -> Iterator[str]:
+    """Yield where a replay stopped: the steps before, the program's frames, what is asked and would be answered.
 
     Args:
         report: of the replay.
         stopped: where it stopped.
         width: columns at which lines are cut.
         full: show complete requests and answers.
-        frames_first: show the frames before request and answer, for readers who stop reading early.
     """
     yield f"stopped before step {stopped.step} ({stopped.call_kind} {stopped.name}), run {report.run_id}"
     before = report.served if full else report.served[-_BEFORE:]
@@ -40,8 +37,7 @@ def standstill_lines(
         yield short(f"  {item.step:>4}  {report.names.get(str(item.step), '')}", width)
     if report.divergences:
         yield f"  {len(report.divergences)} divergences before it (--json shows them)"
-    if frames_first:
-        yield from _frames(stopped, width)
+    yield from _frames(stopped, width)
     yield "about to ask"
     if stopped.address:
         yield short(f"  {stopped.address}", width)
@@ -53,8 +49,6 @@ def standstill_lines(
         yield from (short(f"  {item.path}", width), short(f"  - {item.recorded}", width), short(f"  + {item.live}", width))
     yield "would be answered"
     yield from _body(stopped.answer, width, full)
-    if not frames_first:
-        yield from _frames(stopped, width)
 
 
 def _frames(stopped: Stopped, width: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Varying: which fields of a call differ each time that runs of one entry point ask the same. Pure.
 
 A field counts only if it differed at least twice and never stayed as it was: a price that changed once is a change. What a
-model says and what a program asks is never counted, however much it varies (`calibrate`).
+model says and what a program asks (messages, prompts, arguments) is never counted, however much it varies.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from typing import Any, Final, cast
 from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.freeze import make_alias
 from freezeframe_replay.report.align import ANSWERED, ASKED, MAX_DIFFERENCES, Field, align, field_of, is_made_anew, values_of
-from freezeframe_replay.report.calibrate import is_content
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, Step
 
 _MIN_RUNS: Final = 2
+_CONTENT: Final = frozenset(
+    {"kind", "name", "method", "host", "path", "body", "args", "kwargs"}
+    | {f"body.{field}" for field in ("messages", "system", "input", "instructions", "prompt", "contents", "tools", "model")}
+)
+"""Components that are the question itself; so is every argument of a function."""
 
 
 def varying_fields(pairs: Iterable[tuple[Fixture, Fixture]]) -> frozenset[Field]:
@@ -57,6 +61,11 @@ def _is_text(step: Step, part: str, path: str) -> bool:
     first, _, rest = path.removeprefix("$.").partition(".")
     below = rest.partition(".")[0].partition("[")[0].partition("|")[0]
     return is_content(first.partition("[")[0]) if first != "body" else not below or is_content(f"body.{below}")
+
+
+def is_content(component: str) -> bool:
+    """Return whether a component of a request is the question itself."""
+    return component in _CONTENT or component.startswith(("args.", "kwargs."))
 
 
 def _equal(one: Any, other: Any, path: str) -> Iterator[str]:

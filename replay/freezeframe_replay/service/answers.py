@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime as dt
+import io
 import json
-from collections.abc import Sequence
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,22 +18,23 @@ from aiohttp import web
 from freezeframe._version import __version__
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
-from freezeframe_replay.local.collector import flush, store_url
+from freezeframe_replay.local.collector import store_url
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
+from freezeframe_replay.operations.export import PACK, ExportParameters, exported_bytes
 from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
 from freezeframe_replay.operations.operation import Operation, P
+from freezeframe_replay.operations.pack import CODES
+from freezeframe_replay.operations.runs import RUNS, RunsParameters
 from freezeframe_replay.operations.show import SHOW, ShowParameters
 from freezeframe_replay.operations.sql import SQL, SqlParameters
-from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of
 from freezeframe_replay.service.label_routes import keep_label
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.set_routes import list_sets, read_grid
-from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, SOURCE, STORE, download, load
+from freezeframe_replay.service.state import DOOR, HOME, JOBS, LABELS, SOURCE, download, load
 from freezeframe_replay.service.store_routes import LATELY, trend_of
-from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
-from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
-from freezeframe_replay.sources.run_list import find_runs
-from freezeframe_replay.sources.store import RunRow, json_form
+from freezeframe_replay.sources.exports.kinds import EXPORTS
+from freezeframe_replay.sources.fixture_archive import PACK_SUFFIX
+from freezeframe_replay.sources.store import json_form
 from freezeframe_replay.web.asked import number_of, run_query
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.openapi import JSON
@@ -70,13 +71,7 @@ async def get_about(request: web.Request) -> web.Response:
 
 async def get_runs(request: web.Request) -> web.Response:
     """The recorded runs, newest first (freezeframe runs)."""
-
-    def find() -> Sequence[RunRow]:
-        flush(request.app[HOME])
-        query = run_query(request.query)
-        return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS])).rows
-
-    return _json(await asyncio.to_thread(find))
+    return await _done(request, RUNS, RunsParameters(query=run_query(request.query)))
 
 
 async def get_run(request: web.Request) -> web.Response:
@@ -150,46 +145,32 @@ async def get_export(request: web.Request) -> web.Response:
     kind = EXPORTS.get(request.match_info["kind"])
     if kind is None:
         raise web.HTTPNotFound(text=f"export: found {request.match_info['kind']!r:.80}, expected one of {', '.join(EXPORTS)}")
-    run = await asyncio.to_thread(load, request)
-    _refuse_bare(request, run, made="an export")
-
-    def write() -> bytes:
-        one = Exported(run_id=run.trace_id, spans=run.spans, exchanges=run.exchanges)
-        export = Export(form=kind.forms[0], each_call=request.query.get("each") == "call")
-        pieces = kind.write([one], export)
-        return b"".join(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace") for piece in pieces)
-
-    name = f"{run.trace_id}-{kind.name}.{kind.forms[0]}"
-    return download(await asyncio.to_thread(write), name)
+    trace_id, content = await _exported(request, kind.name, each_call=request.query.get("each") == "call")
+    return download(content, f"{trace_id}-{kind.name}.{kind.forms[0]}")
 
 
 async def get_pack(request: web.Request) -> web.Response:
-    """The run as one file (freezeframe pack)."""
+    """The run as one file (freezeframe export --as pack)."""
     code = request.query.get("code", "none")
-    if code not in ("none", "commit", "now"):
-        raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected none, commit or now")
+    if code not in CODES:
+        raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected one of {', '.join(CODES)}")
+    trace_id, content = await _exported(request, PACK, code=code)
+    return download(content, f"{trace_id[:8]}{PACK_SUFFIX}", GZIP)
+
+
+async def _exported(request: web.Request, form: str, **options: Any) -> tuple[str, bytes]:
+    """Return the id of the run that the address names, and the file of its export."""
     run = await asyncio.to_thread(load, request)
-    _refuse_bare(request, run, made="a file")
-    name, folder = f"{run.trace_id[:8]}.ffz", folder_of(request.app[HOME])
-
-    def pack() -> bytes:
-        recorded = PackedRecording(fixture=freeze(run), run=run)
-        found, _ = code_of(code, recorded.fixture, folder)
-        return pack_of(recorded, files_of(recorded, found, name, folder), found)
-
-    return download(await asyncio.to_thread(pack), name, GZIP)
-
-
-def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
-    """Refuse to hand out a run that was never redacted, unless the request asks for it.
-
-    Raises:
-        web.HTTPUnprocessableEntity: it is such a run.
-    """
-    if request.query.get("unredacted") == "1":
-        return
+    parameters = ExportParameters(
+        format=form,
+        output=io.BytesIO(),
+        runs=[run.trace_id],
+        unredacted=request.query.get("unredacted") == "1",
+        folder=folder_of(request.app[HOME]),
+        **options,
+    )
     try:
-        refuse_bare(run.trace_id, policies_of(run.spans), made=made, anyway="ask for it as it is: unredacted=1")
+        return run.trace_id, await asyncio.to_thread(exported_bytes, request.app[SOURCE], parameters)
     except ConfigError as error:
         raise web.HTTPUnprocessableEntity(text=error.message) from None
 

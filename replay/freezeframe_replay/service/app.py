@@ -1,6 +1,6 @@
 """The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
-The pages are routes next to their handlers, in the modules named `service_*`, and the API for programs, which is described at
+The pages are routes next to their handlers, in the modules named `*_routes`, and the API for programs, which is described at
 /api/v1/openapi.json, in `api`.
 
 All but /healthz require the reader's token, or the cookie of a browser that came by such a link (`web.door`).
@@ -143,7 +143,7 @@ async def _link(request: web.Request) -> web.Response:
 async def _enter(request: web.Request) -> web.Response:
     if not request.app[DOOR].enter(request.query.get("code", "")):
         return _closed(request)
-    answer = redirects.see("/")
+    answer = redirects.see(redirects.page_of(request.query.get("run", "")))
     answer.set_cookie(_cookie_name(request), request.app[DOOR].cookie, httponly=True, samesite="Strict", path="/")
     return answer
 

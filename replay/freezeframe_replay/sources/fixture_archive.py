@@ -1,4 +1,4 @@
-"""A fixture as one file, a gzipped tar: ``.tar.gz`` from the replay service, ``.ffz`` from `freezeframe pack`.
+"""A fixture as one file, a gzipped tar: ``.tar.gz`` from the replay service, ``.ffz`` from `freezeframe export --as pack`.
 
 ::
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from freezeframe_replay.sources.costs import Cost, Costs
-from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore
+from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore, utc_text
 from freezeframe_schemas.tables.run_list import CHOICES, FACETS, NEWEST, STATUSES, RunList, conditions, list_statement
 
 _BEFORE: Final = 60
@@ -29,6 +29,8 @@ class RunQuery:
     chosen: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name in `FACETS` -> the value that runs have to have."""
     since: dt.datetime | None = None
+    session: str = ""
+    """The conversation that runs have to be of."""
     status: str = ""
     """One of `STATUSES`."""
     sort: str = NEWEST
@@ -98,6 +100,12 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
     )
 
 
+def list_runs(store: RunStore, query: RunQuery) -> RunPage:
+    """Return the same runs without counting how many match, which reads all of them; raises as `find_runs`."""
+    rows = store.rows(*_list_of(query))
+    return RunPage(rows=rows, snippets=_snippets(store, query.words, [row.trace_id for row in rows]))
+
+
 def conditions_of(query: RunQuery) -> tuple[str, dict[str, Any]]:
     """Return everything but the status and the place as a condition over the view ``runs``, with its parameters."""
     asked, parameters = _list_of(query)
@@ -116,10 +124,13 @@ def _list_of(query: RunQuery, *, has_labels: bool = False) -> tuple[RunList, dic
         begins="after" if query.after else "before" if query.before else "",
         size=query.size,
         has_labels=has_labels,
+        is_of_session=bool(query.session),
     )
     parameters = {f"_{name}": value for name, value in query.narrowed_by.items()}
     if query.since is not None:
-        parameters["_from"] = query.since.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        parameters["_from"] = utc_text(query.since)
+    if query.session:
+        parameters["_session"] = query.session
     if query.words:
         parameters["_words"] = query.words
     if run_list.begins:

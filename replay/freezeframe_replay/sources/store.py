@@ -22,7 +22,7 @@ from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import run_statement, spans_from_blocks
 from freezeframe_schemas.tables.ddl import DATABASE
 from freezeframe_schemas.tables.native import decode_blocks
-from freezeframe_schemas.tables.run_list import CHOICES, MEANT, RunList, list_statement
+from freezeframe_schemas.tables.run_list import CHOICES, MEANT, NEWEST, RunList, list_statement
 from freezeframe_schemas.tables.views import REPLAYED
 
 if TYPE_CHECKING:
@@ -272,7 +272,8 @@ class RunStore:
         """
         status = _KNOWN.get(frozenset(statuses))
         if status is not None and session is None and where in ("", MEANT) and not order:
-            return self._newest(limit, status, since, is_meant=bool(where))
+            asked = RunList(columns=RUN_COLUMNS, status=status, size=limit, is_since=since is not None, is_meant=bool(where))
+            return self.rows(asked, {} if since is None else {"_from": utc_text(since)})
         tests = ["1", *([f"({where})"] if where else [])]
         values: dict[str, Any] = dict(parameters or {})
         if statuses:
@@ -299,29 +300,26 @@ class RunStore:
                 break
         return [RunRow(**dict(zip(columns, row, strict=True))) for row in rows]
 
-    def _newest(self, limit: int, status: str, since: dt.datetime | None, *, is_meant: bool) -> list[RunRow]:
-        """Return the newest runs, by statements that the collector answers without a reader's process."""
-        parameters = {} if since is None else {"_from": since.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")}
-        request = RunList(
-            columns=RUN_COLUMNS,
-            status=status,
-            size=limit,
-            is_since=since is not None,
-            is_counted=False,
-            is_newest=True,
-            is_meant=is_meant,
+    def rows(self, request: RunList, parameters: Mapping[str, str]) -> list[RunRow]:
+        """Return the runs of a list, without counts: the collector may answer it without a reader's process.
+
+        Raises:
+            StoreError: the store refuses it, or does not answer.
+        """
+        request = replace(
+            request, columns=RUN_COLUMNS, is_counted=False, is_newest=request.sort == NEWEST and not request.begins
         )
-        rows = self._listed(request, parameters)
-        if len(rows) < limit:  # as below
-            rows = self._listed(replace(request, is_newest=False), parameters)
-        made: list[dict[str, Any]] = [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows]
+        found = self._listed(request, parameters)
+        if request.is_newest and len(found) < request.size:  # the last day has too few
+            found = self._listed(replace(request, is_newest=False), parameters)
+        made: list[dict[str, Any]] = [dict(zip(RUN_COLUMNS, row, strict=True)) for row in found]
         for row in made:
             row["start_time"] = _EPOCH + dt.timedelta(microseconds=row["start_time"] // 1000)
         return [RunRow(**row) for row in made]
 
     def _listed(self, request: RunList, parameters: Mapping[str, str]) -> list[tuple[Any, ...]]:
         if self._tenant is not None:
-            request = replace(request, chosen=("tenant",))
+            request = replace(request, chosen=(*request.chosen, "tenant"))
             parameters = {**parameters, "_tenant": self._tenant}
         raw = self._door.native(list_statement(request), {**parameters, CHOICES: json.dumps(asdict(request))})
         try:
@@ -380,6 +378,11 @@ class RunStore:
         names = [f"{trace_id} ({run_id})" if run_id else str(trace_id) for trace_id, run_id in rows]
         alike = [name for name in names if run[:_MIN_PREFIX_LENGTH].lower() in name.lower()]
         return [*alike, *(name for name in names if name not in alike)][:5]
+
+
+def utc_text(time: dt.datetime) -> str:
+    """Return a time as the parameters of a `RunList` hold it."""
+    return time.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def json_form(value: object) -> str:

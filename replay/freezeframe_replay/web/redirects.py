@@ -15,6 +15,11 @@ def see(path: str) -> web.Response:
     return web.Response(status=303, headers={"Location": path})
 
 
+def page_of(run: str) -> str:
+    """Return the path of a run's page, or without a run that of the list."""
+    return f"/runs/{quote(run, safe='')}" if run else "/"
+
+
 @ROUTES.get("/runs")
 async def to_the_list(request: web.Request) -> web.Response:
     """Lead to the list of runs, with what the address asks of it."""
@@ -25,4 +30,4 @@ async def to_the_list(request: web.Request) -> web.Response:
 @ROUTES.get("/runs/{run}/replay")
 async def to_the_run(request: web.Request) -> web.Response:
     """Lead to the run: who opens a replay's page by its address replays nothing."""
-    return see(f"/runs/{quote(request.match_info['run'], safe='')}")
+    return see(page_of(request.match_info["run"]))

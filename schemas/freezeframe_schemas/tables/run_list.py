@@ -22,7 +22,7 @@ STATUSES: Final[Mapping[str, str]] = {
     "unfinished": f"status = '{RunStatus.UNFINISHED.value}'",
     "ended": f"status = '{RunStatus.ENDED.value}'",
     "ok": f"status = '{RunStatus.OK.value}' AND errors = 0",
-    NOT_OK: f"status != '{RunStatus.OK.value}'",
+    NOT_OK: f"status IN ('{RunStatus.FAILED.value}', '{RunStatus.UNFINISHED.value}')",
 }
 """Choice of a status -> condition over the view ``runs``. ``partly``: the run is ok, and a step of it failed."""
 SORTS: Final[Mapping[str, str]] = {
@@ -94,6 +94,8 @@ class RunList:
     """Whether runs have to begin within a day of the latest one."""
     is_meant: bool = False
     """Whether it has to be one of `MEANT`."""
+    is_of_session: bool = False
+    """Whether it has to be of the conversation `_session`."""
     is_named: bool = False
     """Whether the run has to have the trace id `_run`."""
 
@@ -112,6 +114,8 @@ def conditions(asked: RunList) -> str:
             tests.append(f"trace_id IN (SELECT run FROM {_LABELS} WHERE word = {{_label:String}})")
         else:
             tests.append(f"has({FACETS[name]}, {{_{name}:String}})")
+    if asked.is_of_session:
+        tests.append("{_session:String} IN (session_id, conversation_id)")
     if asked.is_since:
         tests.append("start_time >= toDateTime64({_from:String}, 6, 'UTC')")
     if asked.has_words:
