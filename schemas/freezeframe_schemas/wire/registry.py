@@ -316,7 +316,7 @@ def region_of(host: str, headers: Mapping[str, str]) -> str | None:
 
 @lru_cache(maxsize=512)
 def _region_in(host: str) -> str | None:
-    found = next((match for pattern, _ in _PROVIDERS if (match := pattern.fullmatch(host))), None)
+    found = next((match for pattern, _ in _providers() if (match := pattern.fullmatch(host))), None)
     return None if found is None else found.groupdict().get("region")
 
 
