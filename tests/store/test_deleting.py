@@ -97,7 +97,6 @@ def found_by_words(store: Store) -> int:
     return len(store.query(f"SELECT trace_id FROM {store.database}.search(words = '{SECRET}')")[1])
 
 
-@pytest.mark.proof("law what is deleted is gone")
 @pytest.mark.parametrize(
     ("subject", "name"),
     [
