@@ -23,6 +23,7 @@ from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import Question
+from freezeframe_collector.readers.host import MESSAGE, TAKE
 from freezeframe_collector.readers.reader import StorePaths
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
@@ -133,6 +134,45 @@ def test_the_temporary_files_of_hosts_are_removed(
         killed.close()
 
 
+IDLE_HOST = """
+import socket, sys
+from pathlib import Path
+from types import SimpleNamespace
+from freezeframe_collector.readers import host
+from freezeframe_collector.readers.reader import StorePaths
+
+def serve_one(engine, paths, own, channel, *, ahead):
+    if ahead:
+        control.recv(1)  # nobody writes there
+
+folder = Path(sys.argv[1])
+host.IDLE_S = 0.01
+host.serve_one = serve_one
+host.state_of = lambda writer, cold: ()
+host.shutil = SimpleNamespace(rmtree=lambda own, **options: print(own.name, flush=True))
+served = socket.socket(fileno=0)
+control, _other = socket.socketpair()
+host.Host(None, StorePaths(writer=folder, database="d"), served, folder).run()
+"""
+"""A host that prints the number of each reader that has ended. The one made ahead waits for ever."""
+
+
+def test_a_reader_made_ahead_ends_if_no_question_comes(tmp_path: Path) -> None:
+    """It holds the memory of an engine. The next question gets a new one."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", IDLE_HOST, str(tmp_path)]
+    with subprocess.Popen(command, stdin=theirs.fileno(), stdout=subprocess.PIPE, text=True) as process, ours:
+        theirs.close()
+        assert process.stdout is not None
+        for question, readers in ((1, {"1", "2"}), (2, {"3", "4"})):
+            ours.sendall(MESSAGE.pack(TAKE, question))
+            _, [channel], _, _ = socket.recv_fds(ours, MESSAGE.size, 1)
+            os.close(channel)
+            assert {process.stdout.readline().strip() for _ in readers} == readers
+        ours.close()
+        assert process.wait(60) == 0
+
+
 def test_directories_that_go_while_a_host_looks_end_no_reader(host: ReaderHost, store: Store) -> None:
     """The engine removes those of a dropped table minutes after it was dropped."""
     assert isinstance(store.engine, EmbeddedEngine)
@@ -227,6 +267,7 @@ from freezeframe_collector.readers import client, sandbox
 from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.frames import Question
+from freezeframe_collector.readers.host import MESSAGE, TAKE
 from freezeframe_collector.readers.reader import StorePaths
 host = ReaderHost(StorePaths(writer=Path({str(store.engine.directory / "clickhouse")!r}), database="freezeframe"))
 items = host.take().ask(Question(sql={BOMB.encode()!r}))

@@ -4,7 +4,8 @@ Started by the collector as a separate program, never forked from it: a fork of 
 control socket is its standard input. It answers ``T`` (take) with a channel to a reader, and ends the reader on ``K`` (kill).
 
 A reader sees the parts that were there when it opened. After a question one is made ahead, and given out if nothing in the
-store has changed since (`catalog.state_of`); else a fresh one is made, which attaches only the tables of its question.
+store has changed since (`catalog.state_of`); else a fresh one is made, which attaches only the tables of its question. If no
+question comes, it ends.
 
 Its folder of temporary files goes when it ends. A host that is killed cannot remove it; the next host does.
 """
@@ -35,6 +36,8 @@ from freezeframe_schemas.records import from_json
 MESSAGE: Final = struct.Struct("!cQ")
 TAKE: Final = b"T"
 KILL: Final = b"K"
+IDLE_S: Final = 60.0
+"""How long a reader that was made ahead waits for a question: it holds some 60 MB."""
 _FOLDER: Final = "freezeframe-readers-"
 """How the names of the hosts' folders begin."""
 
@@ -69,7 +72,9 @@ class Host:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         try:
             while True:
-                ready, _, _ = select.select([self._control, wake], [], [])
+                ready, _, _ = select.select([self._control, wake], [], [], None if self._ahead is None else IDLE_S)
+                if not ready:
+                    self._end_ahead()
                 if wake in ready:
                     os.read(wake, 4096)
                     self._bury()
@@ -90,12 +95,9 @@ class Host:
 
     def _give(self, number: int) -> None:
         now = state_of(self._paths.writer, self._paths.cold)
+        if self._ahead is not None and self._ahead.opened_at != now:
+            self._end_ahead()
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead.opened_at != now:
-            _kill(ahead.pid)
-            self._given[-ahead.pid] = ahead  # reaped when it has ended
-            ahead.channel.close()
-            ahead = None
         reader = ahead or self._fork(now, ahead=False)
         self._given[number] = reader
         with reader.channel:
@@ -104,6 +106,13 @@ class Host:
         if now == self._last:
             self._ahead = self._fork(now, ahead=True)
         self._last = now
+
+    def _end_ahead(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            _kill(ahead.pid)
+            self._given[-ahead.pid] = ahead  # reaped when it has ended
+            ahead.channel.close()
 
     def _fork(self, state: tuple[tuple[str, int], ...], *, ahead: bool) -> _Reader:
         self._made += 1
