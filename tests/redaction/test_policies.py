@@ -260,7 +260,10 @@ def test_a_class_by_key_takes_the_value_of_its_key_and_no_more(key: str, text: s
         ("steuer_id fodselsnummer tckn cnp rodne_cislo national_id customerNationalId", "86095742719"),
         ("passportNo passport_number", "C01X00T47"),
         ("passcode verification_code passphrase senha wachtwoord mot_de_passe", "x7k9tt2"),
-        ("bank_account kontonummer rekening 银行卡号", "12345678901"),
+        ("bank_account kontonummer rekening 银行卡号 payoutAccountNumber", "12345678901"),
+        ("dob birthDateOfPatient geburtsdatum data_nascita 生年月日 dateOfBirthIso", "1984-03-07"),
+        ("phone homePhone emergency_contact_phone puhelin 手机号 telefone_celular", "312 882 4410"),
+        ("ssn patientSSN socialSecurityNumber", "536-22-8713"),
     ],
 )
 def test_a_certain_key_decides(keys: str, value: str) -> None:
@@ -270,7 +273,16 @@ def test_a_certain_key_decides(keys: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"nome": "produto"}', '{"nom": "Livraison rapide"}', '{"cognome": "unknown"}', '{"line1": "n/a"}']
+    "text",
+    [
+        '{"nome": "produto"}',
+        '{"nom": "Livraison rapide"}',
+        '{"cognome": "unknown"}',
+        '{"line1": "n/a"}',
+        '{"first_name": "First name of the guest"}',
+        '{"date_of_birth": "string"}',
+        '{"passport": "required"}',
+    ],
 )
 def test_the_value_of_a_certain_key_has_the_form_of_one(text: str) -> None:
     """A key that names things as well needs a second sign."""

@@ -25,6 +25,12 @@ _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5
 ``020 7946 0018`` there, in Japan and in Korea."""
 
 
+def kind_of(value: str) -> str:
+    """Return the kind of a number that a key or a heading says is one."""
+    digits = "".join(filter(str.isdigit, value))
+    return "international" if value[0] == "+" else "international00" if digits[:2] == "00" else national_kind(digits)
+
+
 def is_announced(run: runs.NumberRun) -> bool:
     """Whether a word for a phone is before or right after the run."""
     return (

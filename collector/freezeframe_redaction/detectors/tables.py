@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.people.names import is_known, is_plain_given_name
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.leaves.tables import cells
 from freezeframe_redaction.model import EXAMINED, Candidate
+from freezeframe_redaction.rules.fields import field_of
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.marks import is_marked
-from freezeframe_redaction.surrogates.plans import national_kind
 
 _RULES = Rules("columns")
 _FORMS = _RULES.forms
@@ -151,7 +152,7 @@ def _judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | 
     if column.class_ == "PHONE":
         if value.endswith(".0"):  # a spreadsheet's number
             value, end = value[:-2], end - 2
-        kind = "international" if value[0] == "+" else national_kind("".join(filter(str.isdigit, value)))
+        kind = phone.kind_of(value)
     return Candidate(start, end, "*" if is_marked(column.class_, value) else column.class_, kind)
 
 
@@ -164,7 +165,11 @@ def _is_name(value: str, column: TableColumn) -> bool:
 @lru_cache(maxsize=4096)
 def _named(heading: str) -> TableColumn | None:
     """Return the column that the heading is by itself; the same few occur again and again."""
-    return next((column for pattern, column in _HEADINGS if pattern.fullmatch(heading)), None)
+    held = next((column for pattern, column in _HEADINGS if pattern.fullmatch(heading)), None)
+    field = field_of(heading) if held is None else None
+    if field is None or not field.sure:
+        return held
+    return TableColumn(class_=field.class_, words="", look=field.look, kind=field.kind)
 
 
 def _column(names: list[str], at: int) -> TableColumn | None:

@@ -49,7 +49,7 @@ Span = tuple[int, int, str]
 class KeyColumn:
     """What the values of one key have in common in a table or a list of records."""
 
-    __slots__ = ("class_", "headings", "is_judged", "key", "kinds")
+    __slots__ = ("class_", "headings", "holds_things", "is_judged", "key", "kinds")
 
     def __init__(self, key: str, headings: Sequence[str]) -> None:
         self.key = key
@@ -58,6 +58,8 @@ class KeyColumn:
         self.is_judged = False
         self.class_ = ""
         """What all of its values are, once that is judged; empty if each is read by itself."""
+        self.holds_things = False
+        """It names no people, though a person may be called the same."""
         self.kinds: dict[str, str | None] = {}
         """Value -> the kind of it, None if it has not the form of one."""
 

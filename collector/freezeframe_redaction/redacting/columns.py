@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
+from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people.classes import test_of
+from freezeframe_redaction.leaves.tables import MIN_ROWS
 from freezeframe_redaction.leaves.walk import KeyColumn, Leaf
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.surrogates.invented import holds_invented
-from freezeframe_redaction.surrogates.plans import national_kind
 
 NAME: Final = "column of such values"
 _MIN_VALUES: Final = 12
 """Different values of a column that is judged."""
 _MAX_SAMPLE: Final = 24
+_MAX_LENGTH: Final = 40
+"""Characters of a name or a word; a longer value is prose."""
+_IS_THING: Final = test_of("common !given")
 _NAME: Final = re.compile(r"[^\W\d_a-z][^\W\d_.]*(?:[ '’-][^\W\d_.]+){0,4}")
 _PHONE: Final = re.compile(r"(?!00)[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9]")
 _EMAIL: Final = re.compile(r"[A-Za-z0-9][\w.+-]{0,62}(?<!\.)@(?!example\.)(?:[A-Za-z0-9-]+\.){1,4}(?!example\.)[A-Za-z]{2,24}")
@@ -42,7 +48,7 @@ def _person(value: str) -> str | None:
 def _phone(value: str) -> str | None:
     if _PHONE.fullmatch(value) is None or "555" in value:
         return None
-    return "international" if value[0] == "+" else national_kind("".join(filter(str.isdigit, value)))
+    return phone.kind_of(value)
 
 
 def _email(value: str) -> str | None:
@@ -51,25 +57,36 @@ def _email(value: str) -> str | None:
 
 _KINDS: Final[Mapping[str, Callable[[str], str | None]]] = {"PERSON": _person, "PHONE": _phone, "EMAIL": _email}
 """Class -> the kind of a value that has the form of one, or None."""
-Whole = Callable[[Leaf], str]
-"""Returns the class of a leaf that is the whole of a value; empty if it is not."""
 
 
 def judge(leaves: Iterable[Leaf], whole: Callable[[list[Leaf]], Iterable[str]]) -> None:
     """Judge the columns of the leaves that are not judged yet; `whole` yields the class of each leaf that is all one value."""
-    held: dict[int, tuple[KeyColumn, dict[str, Leaf]]] = {}
+    held: dict[int, tuple[KeyColumn, dict[str, list[Leaf]]]] = {}
     for leaf in leaves:
         column = leaf.column
         if column is not None and not column.is_judged:
-            held.setdefault(id(column), (column, {}))[1].setdefault(leaf.text, leaf)
+            held.setdefault(id(column), (column, {}))[1].setdefault(leaf.text, []).append(leaf)
     for column, found in held.values():
         column.is_judged = True
-        if len(found) < _MIN_VALUES:
-            continue
-        sample = list(found.values())[:: -(-len(found) // _MAX_SAMPLE)]
-        for class_, count in Counter(whole(sample)).most_common(1):
-            if class_ in _KINDS and 2 * count >= len(sample):
-                column.class_ = class_
+        if len(found) >= _MIN_VALUES:
+            sample = [same[0] for same in found.values()][:: -(-len(found) // _MAX_SAMPLE)]
+            for class_, count in Counter(whole(sample)).most_common(1):
+                if class_ in _KINDS and 2 * count >= len(sample):
+                    column.class_ = class_
+        rows = sum(map(len, found.values()))
+        if column.class_ != names.CLASS and rows >= MIN_ROWS and _are_things(found, rows):
+            column.holds_things = True
+            for leaf in chain.from_iterable(found.values()):
+                leaf.is_nobodys = True
+
+
+def _are_things(found: Mapping[str, Sequence[Leaf]], rows: int) -> bool:
+    """Whether the key says that it names no people; or it says nothing, and a few values, among them ordinary words, recur."""
+    if all(same[0].is_nobodys for same in found.values()):
+        return True
+    if 4 * len(found) > rows or any(same[0].prefix or len(text) > _MAX_LENGTH for text, same in found.items()):
+        return False
+    return 4 * sum(any(map(_IS_THING, names.WORD.findall(text))) for text in found) >= len(found)
 
 
 def candidate_of(column: KeyColumn | None, value: str) -> Candidate | None:

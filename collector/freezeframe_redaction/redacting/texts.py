@@ -50,6 +50,8 @@ class LeafOutcome:
 _Place = tuple[str, str]
 """A leaf's text, and its key as context or what its column holds."""
 _IN_COLUMN: Final = "\0"
+_OF_THINGS: Final = "\1"
+"""Before the key of a column that names no people."""
 CLEAN: Final = LeafOutcome((), (), (), ())
 
 
@@ -287,7 +289,10 @@ class Texts:
             made = dict.fromkeys([wanted for wanted, _ in unknown], CLEAN)
             by_column = {wanted: leaf for wanted, leaf in unknown if wanted[1][:1] == _IN_COLUMN}
             texts = [wanted for wanted in made if wanted not in by_column]
-            for index, (view, candidates) in self._scanner.scan(texts, deadline=deadline).items():
+            asked = [(text, prefix.removeprefix(_OF_THINGS)) for text, prefix in texts]
+            for index, (view, candidates) in self._scanner.scan(asked, deadline=deadline).items():
+                if texts[index][1][:1] == _OF_THINGS:
+                    candidates = [one for one in candidates if one[0].class_ != repeats.CLASS]
                 made[texts[index]] = self._outcome(texts[index][0], view, candidates, deadline)
             for count, (wanted, leaf) in enumerate(by_column.items()):
                 if not count % EVERY:
@@ -305,7 +310,11 @@ class Texts:
     def _place(self, leaf: walk.Leaf) -> _Place:
         """Return under which the outcome of a leaf is remembered: its key decides it, or its column."""
         column = leaf.column
-        if column is None or not column.class_ or leaf.is_number:
+        if column is None or leaf.is_number:
+            return leaf.text, leaf.prefix
+        if column.holds_things:
+            return leaf.text, f"{_OF_THINGS}{leaf.prefix}"
+        if not column.class_:
             return leaf.text, leaf.prefix
         if columns.candidate_of(column, leaf.text) is None or not self._scanner.lets_columns_decide(leaf.text):
             return leaf.text, leaf.prefix

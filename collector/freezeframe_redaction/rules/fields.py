@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -27,14 +27,20 @@ class Field:
 def _fields() -> Iterator[tuple[str, Field]]:
     for row in _RULES.rows("field"):
         look = re.compile(_RULES.filled(row["look"]))
-        made = Field(class_=row["class"], look=look, kind=row.get("kind", ""), sure=row.get("sure", True))
-        for key in row["keys"].strip("\n").replace("\n", "|").split("|"):
-            yield key, made
+        for certainty in ("sure", "unsure"):
+            made = Field(class_=row["class"], look=look, kind=row.get("kind", ""), sure=certainty == "sure")
+            for keys in row.get(certainty, {}).values():
+                for key in keys.strip("\n").replace("\n", "|").split("|"):
+                    yield key, made
 
 
 _FIELDS: Final = dict(_fields())
 _WHOSE: Final = frozenset(_RULES.text("whose").split("|"))
-_JOINT: Final = re.compile(r"[ _-]+|(?<=[a-z])(?=[A-Z])")
+_VALUE: Final = frozenset(_RULES.text("value").split("|"))
+_JOINT: Final = re.compile(r"[ _:*#-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|['’]")
+_OF: Final = frozenset(["of", "de", "du", "do", "del", "der", "des", "van"])
+_OF_THINGS: Final = frozenset(["PERSON", "ADDRESS"])
+"""Classes of which a thing has a value as well: ``product_full_name``."""
 _MAX_LENGTH: Final = 64
 
 
@@ -43,6 +49,20 @@ def field_of(key: str) -> Field | None:
     """Return what the value of the key is; None if the key does not say."""
     if len(key) > _MAX_LENGTH:
         return None
-    words = [word.lower() for word in _JOINT.split(key.rpartition(".")[2]) if word]
-    held = _FIELDS.get(" ".join(words))
-    return held or (_FIELDS.get(" ".join(words[1:])) if len(words) > 1 and words[0] in _WHOSE else None)
+    words = [word.lower() for word in _JOINT.split(key.rstrip(". ").rpartition(".")[2]) if word]
+    whole = _field_of(words)
+    return whole or (_field_of(words[:-2]) if len(words) > 2 and words[-2] in _OF else None)  # birthDateOfPatient
+
+
+def _field_of(words: Sequence[str]) -> Field | None:
+    for first in range(min(len(words), 3)):
+        is_whose = not first or words[first - 1] in _WHOSE
+        for last in range(len(words), max(first, len(words) - 3), -1):
+            if last < len(words) and words[last] not in _VALUE and words[last] not in _WHOSE:
+                break
+            held = _FIELDS.get(" ".join(words[first:last]))
+            if held is not None and (is_whose or (first == 1 and last - first > 1 and held.class_ not in _OF_THINGS)):
+                return held
+        if not is_whose:
+            break
+    return None
