@@ -25,7 +25,9 @@ MARKER = "freezeframe"
 _DEFAULT_TIMEOUT_S = 120.0
 _MAX_NAME_LENGTH = 100
 """Characters of a folder's name: some file systems allow 143."""
-_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "require_values", "folder", "redact"})
+_OPTIONS = frozenset(
+    {"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "require_values", "folder", "redact", "run_tools"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,8 @@ class Result:
     def assert_not_reenacted(self) -> None:
         """Fail while the code re-enacts the recorded failure, or if the replay says nothing about the code.
 
-        Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
+        Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104), or another result of a tool whose
+        code changed (REPLAY-110).
         """
         from freezeframe_replay.report.report_text import report_text
         from freezeframe_schemas.verdict import verdict, why_incomparable
@@ -119,6 +122,8 @@ class FrozenRun:
     """Also fence off starting processes and changing files."""
     require_values: bool = False
     """A replay in which a private value was not compared is not identical."""
+    run_tools: tuple[str, ...] | None = None
+    """The tools whose own code runs, answered from the recording; None: those whose code changed since."""
 
     def replay(self) -> Result:
         """Run the program again, offline, answered from the recording. A replay that cannot run fails the test."""
@@ -128,7 +133,11 @@ class FrozenRun:
         from freezeframe_schemas.fixture import load_fixture
 
         policy = ReplayPolicy(
-            ignore=self.ignore, fences=HERMETIC if self.hermetic else frozenset(), require_values=self.require_values
+            ignore=self.ignore,
+            fences=HERMETIC if self.hermetic else frozenset(),
+            require_values=self.require_values,
+            run_tools=frozenset(self.run_tools or ()),
+            run_changed=self.run_tools is None,
         )
         try:
             report = reenact(self.directory, self.command, cwd=self.cwd, policy=policy, timeout_s=self.timeout_s)
@@ -205,11 +214,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, so that --strict-markers accepts it."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, require_values, folder, redact): what "
+        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, require_values, run_tools, folder, redact): what "
         "`freezeframe_fixture` replays. Paths are relative to the test's file; command is a list of arguments; ignore names "
         "request components to leave out of the comparison; hermetic=True also fences off starting processes and changing "
         "files; require_values=True "
-        "fails if a private value was not compared; folder makes a test of each fixture below it; redact names the policy "
+        "fails if a private value was not compared; run_tools names the tools whose own code runs (default: those whose code "
+        "changed since the recording; () for none); folder makes a test of each fixture below it; redact names the policy "
         "under which a cassette is redacted before it is written.",
     )
 
@@ -237,6 +247,7 @@ def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
         ignore=_texts(options.get("ignore", ())),
         timeout_s=float(options.get("timeout_s", _DEFAULT_TIMEOUT_S)),
         hermetic=bool(options.get("hermetic", request.config.getoption("--freezeframe-hermetic"))),
+        run_tools=None if options.get("run_tools") is None else _texts(options["run_tools"]),
         require_values=bool(options.get("require_values", request.config.getoption("--freezeframe-require-values"))),
     )
 

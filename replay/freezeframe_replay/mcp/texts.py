@@ -33,6 +33,9 @@ def next_text(report: Report, named: str) -> str:
     if found.agrees:
         stop = f'stop_at_step(run="{named}", step=N) shows the variables before step N'
         return f'next: edit the code; replay(run="{named}") then shows the first effect. {stop}'
+    if found is not Verdict.DIVERGED and report.changed_code:
+        names = json.dumps(sorted({name.partition(" ")[2] for name in report.changed_code}))
+        return f'next: replay(run="{named}", run_tools={names}) runs the new code on the recorded calls'
     if found is not Verdict.DIVERGED:
         return f'next: why_failed(run="{named}") says how far the run can be replayed'
     at = "N" if report.first is None or report.first.step is None else report.first.step

@@ -175,13 +175,17 @@ class Tools:
             list[str] | None,
             Field(description="parts of requests that may differ, for example body.temperature", max_length=20),
         ] = None,
+        run_tools: Annotated[
+            list[str] | None,
+            Field(description="tools whose own code runs, after an edit in it; their calls are answered", max_length=20),
+        ] = None,
         budget: Budget = None,
     ) -> str:
         """Run the project's code again on the run's recorded input. Every model, tool and retrieval is answered from the
-        recording: no network, no key, no tool is called. `identical`: the code behaves as recorded, so a bug in the run is
-        reproduced. `diverged`: the first difference is shown; after an edit it is the effect of the edit."""
+        recording: no network, no key, and no tool's code but that of `run_tools`. `identical`: the code behaves as recorded, so
+        a bug in the run is reproduced. `diverged`: the first difference is shown; after an edit it is its effect."""
         named = self._project.run_name(run)
-        policy = ReplayPolicy(ignore=tuple(ignore or ()))
+        policy = ReplayPolicy(ignore=tuple(ignore or ()), run_tools=frozenset(run_tools or ()))
         replayed = await self._start(REPLAY, lambda trial: ReplayParameters(run=named, trial=trial), policy)
         return self._replayed(replayed, named, budget)
 

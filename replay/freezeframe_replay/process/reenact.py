@@ -35,11 +35,12 @@ from freezeframe_replay.process.recorded_variables import recorded_variables
 from freezeframe_replay.process.surroundings import Interpreter, at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import values
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
-from freezeframe_schemas.divergence import Check, DivergenceKind, Report, Served, report_from_json
+from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report, Served, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.gaps import OF_A_WORKER
 from freezeframe_schemas.run import EntryKind
+from freezeframe_schemas.verdict import title
 
 DEFAULT_TIMEOUT_S: Final = 600.0
 _LOOK_EVERY_S: Final = 1.0
@@ -165,7 +166,36 @@ def reenact(
         report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
         warnings += _left_out("variable", left_out, "set them yourself")
         warnings += surroundings_warnings(loaded, cwd or Path.cwd(), interpreter)
-        return replace(report, warnings=(*report.warnings, *warnings))
+        report = replace(report, warnings=(*report.warnings, *warnings))
+        stuck = _stuck(report, policy)
+        if not stuck:
+            return report
+        if spans is not None:
+            spans.unlink(missing_ok=True)
+        left = {item.inside.partition(" ")[2] for item in stuck}
+        again = reenact(
+            loaded,
+            command,
+            cwd=cwd,
+            env=env,
+            policy=replace(policy, skip_tools=policy.skip_tools | left),
+            timeout_s=timeout_s,
+            quiet=quiet,
+            spans=spans,
+            keys=keys,
+            on_look=on_look,
+            interpreter=interpreter,
+        )
+        why = dict.fromkeys(f"the new code of {item.inside} cannot run on the recorded calls: {title(item)}" for item in stuck)
+        return replace(again, warnings=(*again.warnings, *why))
+
+
+def _stuck(report: Report, policy: ReplayPolicy) -> list[Divergence]:
+    """Return what kept changed tools that no one named from running on recorded calls: the replay is made without them."""
+    if not policy.run_changed:
+        return []
+    found = [item for item in report.divergences if item.inside and item.kind is not DivergenceKind.RESULT_CHANGED]
+    return [item for item in found if item.inside.partition(" ")[2] not in policy.run_tools]
 
 
 def _variables(fixture: Fixture, policy: ReplayPolicy, added: Mapping[str, str]) -> tuple[dict[str, str], Sequence[str]]:

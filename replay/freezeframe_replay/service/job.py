@@ -18,6 +18,7 @@ class Job(Replay):
     origin: Fixture
     """The run itself, without a change."""
     edit: Edit | None = None
+    runs_changed: bool = False
     cancelled: threading.Event = field(default_factory=threading.Event)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when something of this has changed; then another one takes its place."""

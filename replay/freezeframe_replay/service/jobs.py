@@ -45,11 +45,19 @@ class Jobs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(
-        self, fixture: Fixture, folder: Path, *, origin: Fixture | None = None, edit: Edit | None = None, live: bool = False
+        self,
+        fixture: Fixture,
+        folder: Path,
+        *,
+        origin: Fixture | None = None,
+        edit: Edit | None = None,
+        live: bool = False,
+        runs_changed: bool = False,
     ) -> Job:
         """Start a replay as soon as no other runs: of a run, or of the fork that `edit` made of the run `origin`.
 
-        If `live`, the models are asked for real where the recording holds no answer.
+        If `live`, the models are asked for real where the recording holds no answer. If `runs_changed`, tools whose code
+        changed since the recording run on the recorded calls.
         """
         origin = origin or fixture
         self._number += 1
@@ -64,6 +72,7 @@ class Jobs:
             edit=edit,
             changed=None if edit is None else edit.step,
             live=live,
+            runs_changed=runs_changed,
         )
         self._put(job)
         task = asyncio.get_running_loop().create_task(self._run(job))
@@ -134,7 +143,12 @@ class Jobs:
             _logger.error("replay %d of run %s: not kept: %s", job.number, job.run_id, error)
             return
         self._noted[job.number] = job.noted
-        if job.report is not None and job.edit is None and not job.live and verdict(job.report) is Verdict.IDENTICAL:
+        if (
+            job.report is not None
+            and job.edit is None
+            and not (job.live or job.runs_changed)
+            and verdict(job.report) is Verdict.IDENTICAL
+        ):
             try:
                 await asyncio.to_thread(note_replay, self._history.home, job.run_id)
             except StoreError as error:
@@ -152,7 +166,8 @@ def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], Non
     if job.cancelled.is_set():
         raise ReplayError("the replay was cancelled")
     job.code, _ = compare_commits(job.fixture.environment, job.folder)
-    policy = ReplayPolicy(keep_frames=True, live=frozenset({Kind.MODEL} if job.live else ()))
+    live = frozenset({Kind.MODEL} if job.live else ())
+    policy = ReplayPolicy(keep_frames=True, live=live, run_changed=job.runs_changed)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = Path(scratch, "spans.jsonl") if job.live else None
         report = reenact(job.fixture, cwd=job.folder, policy=policy, on_look=on_look, keys=keys, spans=spans)

@@ -86,6 +86,15 @@ async def go_on_live(request: web.Request) -> web.Response:
     return await _started(request, again)
 
 
+@ROUTES.post("/replays/{number}/run-tools")
+async def run_changed_tools(request: web.Request) -> web.Response:
+    """Replay once more, for a form of our own page, and run the new code of tools that changed since the recording."""
+    await own_form(request)
+    job = await _job(request)
+    again = request.app[JOBS].start(job.fixture, job.folder, origin=job.origin, edit=job.edit, runs_changed=True)
+    return await _started(request, again)
+
+
 @ROUTES.get("/replays/{number}")
 async def show_replay(request: web.Request) -> web.Response:
     """Show what a replay found or how far it is; with `after`, once it is further than that."""
@@ -103,7 +112,7 @@ async def show_replay(request: web.Request) -> web.Response:
         return html(error_page(job.error.message, job.error.do, heading=heading), status=422)
     if job.report is None:
         return html(running_page(job, now=dt.datetime.now(dt.UTC), token=token))
-    return html(await asyncio.to_thread(replay_page, job, job.report, token=token if request.app[LIVE] else ""))
+    return html(await asyncio.to_thread(replay_page, job, job.report, token=token, may_go_live=request.app[LIVE]))
 
 
 @ROUTES.post("/replays/{number}/cancel")

@@ -155,8 +155,11 @@ def likely_cost(fixture: Fixture, *, after: int = 0, but: Collection[int] = ()) 
     return f"{counted(calls, 'model call')} (cost: {cost})" if calls else "no model call"
 
 
-def replay_page(replay: Replay, report: Report, *, token: str = "") -> str:
-    """Return the page of what a replay found; with a token, a form offers to ask the model for real where it left the run."""
+def replay_page(replay: Replay, report: Report, *, token: str = "", may_go_live: bool = False) -> str:
+    """Return the page of what a replay found. With a token, a form offers to run the new code of changed tools.
+
+    If it `may_go_live`, another one offers to ask the model for real where the replay left the run.
+    """
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
     rows = aligned(replay.fixture, report, changed=replay.changed)
     places = {id(made): number for number, made in enumerate(report.made, 1)}
@@ -183,7 +186,8 @@ def replay_page(replay: Replay, report: Report, *, token: str = "") -> str:
         outcome="" if outcome.startswith("raised ReplayMiss") else outcome,
         text=report_text(report),
         warnings=[line for line in report.warnings if not replay.code or replay.code not in line],
-        token=token if _asks_model(report) else "",
+        token=token if may_go_live and _asks_model(report) else "",
+        token_to_run=token if report.changed_code else "",
         likely=likely_cost(replay.fixture, but=[item.step for item in report.served]),
         spent=_spent(replay, report),
     )
