@@ -47,10 +47,8 @@ def filled(store: Store) -> Iterator[Store]:
     """A database with all that was recorded, as the collector stores it."""
     made = Store(store.engine, database=DATABASE, policies={"acme@0123456789ab": 'name = "acme"\n'})
     made.migrate()
-    recorded = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in sorted(RECORDED.glob("*/*.traces.pb"))}
-    recorded["demo"] = gzip.decompress(DEMO.read_bytes())
-    for name, raw in recorded.items():
-        made.insert([normalise(span) for span in decode_traces(raw).spans], token=name)
+    recorded = [path.read_bytes() for path in sorted(RECORDED.glob("*/*.traces.pb"))] + [gzip.decompress(DEMO.read_bytes())]
+    made.insert([normalise(span) for raw in recorded for span in decode_traces(raw).spans], token="recorded")
     for number, spans in enumerate(airline_runs(2)):
         made.insert(spans, token=f"airline/{number}")
     made.insert(odd_run(), token="odd")
