@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What became of the spans of a request, a segment, or everything up to one."""
+    """Outcome of the spans of a request, of a segment, or of everything up to one."""
 
     received: int = 0
     duplicate: int = 0

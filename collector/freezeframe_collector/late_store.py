@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LateStore:
-    """What the writer needs of a store, over a server that is opened when first needed. Used by one thread at a time."""
+    """The writer's view of a store on a server that is opened on first use. Used by one thread at a time."""
 
     def __init__(self, dsn: str, *, policies: Mapping[str, str] = MappingProxyType({}), cold: ColdTier | None = None) -> None:
         """`policies` and `cold`: as `open_store` takes them."""

@@ -129,7 +129,7 @@ class Meter:
 
 
 class Pipeline:
-    """What receivers call."""
+    """The function that receivers call with each batch."""
 
     def __init__(
         self,

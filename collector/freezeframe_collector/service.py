@@ -69,7 +69,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPorts:
-    """Where the collector listens; 0 if it does not."""
+    """Ports on which the collector listens; 0 if it does not."""
 
     grpc: int = 0
     http: int = 0

@@ -45,7 +45,7 @@ Rewrite = Callable[[RunKey, Sequence[bytes], Sequence[SpanRecord]], list[SpanRec
 
 @dataclass(slots=True, kw_only=True)
 class SettlerState:
-    """What the settler did, for telemetry. Written by one settling thread at a time."""
+    """Counters of the settler, for telemetry. Written by one settling thread at a time."""
 
     settled_runs: int = 0
     rewritten_runs: int = 0

@@ -40,7 +40,7 @@ _Refusal = tuple[SpanRecord, str, str]
 
 
 class SpanSink(Protocol):
-    """What the writer needs of a store."""
+    """The writer's view of a store."""
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
         """Store the spans, durable on return; the same token again changes nothing."""
@@ -57,7 +57,7 @@ class SpanSink(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class WriterState:
-    """What the writer is doing, for telemetry. Written by its thread only."""
+    """State of the writer, for telemetry. Written by its thread only."""
 
     segments: int = 0
     spans: int = 0

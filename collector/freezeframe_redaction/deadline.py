@@ -37,7 +37,7 @@ NEVER: Final = Deadline(math.inf, lambda: 0.0)
 
 
 class Allowance:
-    """How long the redactor may read the spans of one request, and how long, after that, hash them unread."""
+    """Time for reading the spans of one request, and for hashing the rest unread after that."""
 
     __slots__ = ("_clock", "_seconds", "_to_hash", "to_read")
 

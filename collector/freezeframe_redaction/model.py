@@ -14,7 +14,7 @@ from freezeframe_schemas.span import AttributeValue
 
 
 class Candidate(NamedTuple):
-    """What a detector found: a span of the scan view, exact, and how it is to be replaced.
+    """A detector's finding: an exact span of the scan view, and its kind of replacement.
 
     `kind` tells the surrogate maker the form (``"nanp"``, ``"jwt"``); `explain` prints it.
     `shown` is the span to report if it is wider than what is replaced (a URL around its credentials).
@@ -71,7 +71,7 @@ class Detector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurrogateClass:
-    """How the values of one class are replaced."""
+    """Rule for replacing the values of one class."""
 
     name: str
     replace: Replace
@@ -100,7 +100,7 @@ def _no_surrogates() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redacted:
-    """What the redactor made of a value."""
+    """Result of redacting a value."""
 
     value: AttributeValue
     findings: tuple[Finding, ...] = ()

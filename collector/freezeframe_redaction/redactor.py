@@ -74,7 +74,7 @@ class Redactor:
 
     @property
     def collisions(self) -> int:
-        """How many of the values seen recently got a surrogate that another value has."""
+        """Number of recent values whose surrogate another value has, too."""
         return self._maker.collisions
 
     def redact(self, value: AttributeValue, key_path: tuple[str, ...] = ()) -> Redacted:

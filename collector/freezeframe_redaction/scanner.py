@@ -50,7 +50,7 @@ def engine_of(policy: Policy) -> TriggerEngine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What was found in a batch of leaves, in offsets of the batch."""
+    """Findings in a batch of leaves, in offsets of the batch."""
 
     text: str
     bounds: Sequence[evidence.Span]
@@ -229,7 +229,7 @@ class Scanner:
         )
 
     def _is_name(self, text: str, candidate: Candidate, name: str) -> bool:
-        """Whether the candidate is a name or a name's surrogate."""
+        """Return whether the candidate is a name or a name's surrogate."""
         if candidate.class_ == _KNOWN:
             return self.known.get(text[candidate.start : candidate.end]) == CLASS
         return candidate.class_ == CLASS or (candidate.class_ == CLAIM and name.startswith("name: "))

@@ -29,6 +29,6 @@ async def answer(context: dict[str, Any], user: str, text: str) -> str:
 
 
 class WorkerSettings:
-    """What `arq` is started with."""
+    """Settings with which `arq` starts."""
 
     functions = (answer,)

@@ -21,7 +21,7 @@ client = AsyncOpenAI()
 
 
 class Question(BaseModel):
-    """What a user asks."""
+    """Question of a user."""
 
     text: str
 

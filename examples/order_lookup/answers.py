@@ -45,7 +45,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wire:
-    """How one of the two providers is answered."""
+    """Wire format of one of the two providers."""
 
     dialect: WireDialect
     answer_id: str

@@ -12,7 +12,7 @@ from typing import Final
 
 
 class State(StrEnum):
-    """Whether a library is captured."""
+    """State of a library: captured or not."""
 
     CAPTURED = "captured"
     WAITING = "captured once imported"

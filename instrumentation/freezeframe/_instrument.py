@@ -56,7 +56,7 @@ class Handle:
 
     @property
     def counts(self) -> DeliveryCounts | None:
-        """What became of the spans so far; None if a replay is on and nothing is exported."""
+        """Counts of the spans so far by outcome; None in a replay, which exports nothing."""
         return None if self._queue is None else self._queue.counts
 
     def flush(self, timeout_s: float = 5.0) -> bool:

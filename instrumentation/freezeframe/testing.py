@@ -44,7 +44,7 @@ class MemoryExporter:
 
 
 class Captured:
-    """What a `capture()` block has seen so far."""
+    """Spans that a `capture()` block has seen so far."""
 
     def __init__(self, handle: Handle, exporter: MemoryExporter, provider: TracerProvider) -> None:
         self.handle = handle

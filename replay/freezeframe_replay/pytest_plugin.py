@@ -32,7 +32,7 @@ _OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one replay found. `report` holds every step and divergence."""
+    """Result of one replay. `report` contains every step and divergence."""
 
     report: Report
     fixture: Fixture

@@ -10,7 +10,7 @@ from freezeframe_schemas import genai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodingAgent:
-    """How to recognise a coding agent's log records, and to which session one belongs."""
+    """Marks of a coding agent's log records and of their session."""
 
     events: str
     """How the names of its events begin, with its own name and a dot. It may leave that out."""

@@ -17,7 +17,7 @@ REPORT_VERSION: Final = 1
 
 
 class DivergenceKind(StrEnum):
-    """How a replay left the recording. The value is the stable code that people can search for."""
+    """Kinds of divergence from the recording. The value is the stable code that people can search for."""
 
     REQUEST_CHANGED = "REPLAY-101"
     """A step asked for something else than the recorded step did."""
@@ -75,7 +75,7 @@ BY_REDACTION: Final = (
 
 
 class Relaxed(StrEnum):
-    """What may differ without being a divergence, besides the components of a request key that the caller ignores."""
+    """Tolerated differences, in addition to the components of a request key that the caller ignores."""
 
     PLACE = "place"
     """The same request, asked by another task or thread, or after others than recorded."""
@@ -98,7 +98,7 @@ class Relaxed(StrEnum):
 
 
 class Check(StrEnum):
-    """How far one end of a run, its input or its outcome, was compared."""
+    """Extent to which one end of a run, its input or its outcome, was compared."""
 
     SAME = "same"
     CHANGED = "changed"

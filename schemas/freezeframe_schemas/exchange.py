@@ -40,7 +40,7 @@ RECONSTRUCTED: Final = "reconstructed"
 
 
 class Kind(StrEnum):
-    """What was on the other side of the seam."""
+    """Peer on the other side of the seam."""
 
     MODEL = "model"
     TOOL = "tool"
@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 
 class Completion(StrEnum):
-    """How the response ended, as the application saw it."""
+    """End of the response, as the application saw it."""
 
     COMPLETE = "complete"
     """The answer reached the end that its protocol defines, or else the HTTP body reached its end."""
@@ -69,7 +69,7 @@ class Completion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the application sent.
+    """Request of the application.
 
     For HTTP `method`, `url`, `headers` and the wire body; for functions (tool, retrieval, MCP) the method and URL are empty and
     the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name. Defaults that the call
@@ -104,7 +104,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What the application got. `status` is None for functions."""
+    """Response to the application. `status` is None for functions."""
 
     chunks: tuple[Chunk, ...] = ()
     status: int | None = None

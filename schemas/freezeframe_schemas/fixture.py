@@ -40,7 +40,7 @@ _OF_THE_FILES: Final = ("format", "version", "key_version", "run", "steps", "dig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """How the run was redacted. `surrogates` maps each surrogate in the run to its class; originals are not stored."""
+    """Redaction of the run. `surrogates` maps each surrogate in the run to its class; originals are not stored."""
 
     policy: str = ""
     key_id: str = ""

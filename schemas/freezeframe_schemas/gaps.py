@@ -19,7 +19,7 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class GapKind(StrEnum):
-    """What is missing, in one word."""
+    """Kind of what is missing."""
 
     ORPHAN_SPANS = "orphan_spans"
     EXCHANGES_LOST = "exchanges_lost"

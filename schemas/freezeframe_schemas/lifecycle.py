@@ -24,7 +24,7 @@ NO_PARENT: Final = "0" * 16
 
 
 class RunStatus(StrEnum):
-    """How a run ended, as far as that is recorded. The values are those of the column ``runs.status``."""
+    """End of a run, as far as recorded. The values are those of the column ``runs.status``."""
 
     OK = "ok"
     """Every entry point that began has ended, and the outermost one did not end in an error."""

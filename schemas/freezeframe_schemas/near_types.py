@@ -22,7 +22,7 @@ SECRETS: Final = frozenset({"pydantic.types:SecretStr", "pydantic.types:SecretBy
 
 
 class NearType(NamedTuple):
-    """How values of one class are written."""
+    """Shape of the values of one class."""
 
     write: Callable[[Any], Any]
     """Returns what the value holds, as values that tagged JSON knows."""

@@ -30,7 +30,7 @@ _MESSAGES: Final = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedCall:
-    """What one span, with its log records, says of a model call."""
+    """A model call as reported by one span and its log records."""
 
     span: SpanRecord
     """The span; or the log record, if several calls share a span."""

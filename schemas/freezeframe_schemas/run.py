@@ -23,7 +23,7 @@ from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
 
 class EntryKind(StrEnum):
-    """How a run is started again."""
+    """Way to start a run again."""
 
     FUNCTION = "function"
     COMMAND = "command"

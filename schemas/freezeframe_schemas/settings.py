@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueKind:
-    """What a value may be, and how it is written in an environment variable."""
+    """Allowed values, and their form in an environment variable."""
 
     expected: str
     """What a value must be, as errors and the reference say it."""

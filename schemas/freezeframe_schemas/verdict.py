@@ -31,7 +31,7 @@ from freezeframe_schemas.fixture import Fixture
 
 
 class Verdict(StrEnum):
-    """What a replay can say."""
+    """Verdicts of a replay."""
 
     IDENTICAL = "identical"
     """Everything that was compared is equal, something was compared, and the headline names what was not."""

@@ -36,7 +36,7 @@ _STYLES: Final = ("chat", "chat", "chat-stream", "responses", "anthropic", "anth
 
 
 class Draw:
-    """What a rule draws from: its own random numbers, the program's places, and whether it writes inside a coroutine."""
+    """Sources of a rule: its random numbers, the program's places, and whether it writes inside a coroutine."""
 
     def __init__(
         self, chance: random.Random, changes: list[Change], variables: dict[str, str], *, position: int, is_async: bool

@@ -50,7 +50,7 @@ class Person:
 
     @property
     def private(self) -> tuple[str, ...]:
-        """What must appear nowhere, however it is spaced."""
+        """Values that must appear nowhere, however they are spaced."""
         return (self.email, self.phone, self.phone.replace(" ", ""), self.card, self.card.replace(" ", ""))
 
 
@@ -94,7 +94,7 @@ def _with_contact(text: str, who: Person) -> str:
 
 @dataclass(slots=True)
 class World:
-    """What the agent meets: the provider's address, and what customer and tools say next."""
+    """World of the agent: the provider's address, and the next texts of customer and tools."""
 
     url: str
     client: openai.OpenAI

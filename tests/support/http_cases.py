@@ -21,7 +21,7 @@ class HttpCases(LoopbackProvider):
 
     @property
     def bodies(self) -> list[bytes]:
-        """What was sent, in order."""
+        """Requests sent, in order."""
         return [body for _, _, _, body in self.seen]
 
 

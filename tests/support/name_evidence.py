@@ -69,7 +69,7 @@ class Example:
 
 
 class Reading(NamedTuple):
-    """What the model tier makes of a word."""
+    """The model tier's reading of a word."""
 
     chance: float
     is_person: bool
@@ -137,7 +137,7 @@ def _is_name(word: evidence.Span, people: Sequence[evidence.Span], others: Seque
 
 
 def is_sure(reading: Reading) -> bool:
-    """Whether the model takes the word for a part of a name."""
+    """Return whether the model takes the word for a part of a name."""
     return reading.is_person and reading.chance >= _SURE
 
 

@@ -133,7 +133,7 @@ def async_client(url: str) -> openai.AsyncOpenAI:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """What a program meets: the provider's address, and whether its last prompt differs from the recorded one."""
+    """World of a program: the provider's address, and whether its last prompt differs from the recorded one."""
 
     url: str
     changed: bool = False

@@ -189,7 +189,7 @@ PATIENT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """What an attack is after."""
+    """Target of an attack."""
 
     path: str
     """A file."""

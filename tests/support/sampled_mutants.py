@@ -52,7 +52,7 @@ _OPTIONS: Final = "-q -x --no-header --tb=line -p no:cacheprovider -p no:xdist -
 
 
 class Imports:
-    """Which modules the modules and tests of the project import."""
+    """Imports of the project's modules and tests."""
 
     def __init__(self) -> None:
         self._of: dict[str, frozenset[str]] = {}

@@ -93,7 +93,7 @@ class Trial:
 
 @dataclass(slots=True)
 class Stage:
-    """What all trials share: the provider, the collector with its store, and Python with the SDKs in it."""
+    """Parts shared by all trials: the provider, the collector with its store, and Python with the SDKs."""
 
     folder: Path
     provider: ChancyProvider

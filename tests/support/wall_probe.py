@@ -29,7 +29,7 @@ _NAMES = {_OPEN: "opened", _CREATE: "created", _MODIFY: "changed", _DELETE: "del
 
 
 class Watch:
-    """What happens to a folder, its files, and a listening server."""
+    """Effects on a folder, its files, and a listening server."""
 
     def __init__(self, folder: Path, listener: socket.socket) -> None:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -50,7 +50,7 @@ class DueRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookState:
-    """How much the book holds, for telemetry."""
+    """Number of values in the book, for telemetry."""
 
     open_runs: int
     unsettled_runs: int

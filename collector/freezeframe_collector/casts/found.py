@@ -17,7 +17,7 @@ _SIZE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a batch found in a run, and how much was known before. Each batch has one for each of its runs, even if empty."""
+    """Values that a batch found in a run, and the number known before. Each batch has one per run, even if empty."""
 
     tenant: str
     trace_id: str

@@ -285,7 +285,7 @@ class _Facade:
 
 @dataclass(slots=True, kw_only=True)
 class _Account:
-    """What the query log will say about a request."""
+    """Fields of a request for the query log."""
 
     time_ns: int = field(default_factory=time.time_ns)
     begun: float = field(default_factory=time.monotonic)

@@ -34,7 +34,7 @@ _TRANSPORT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who may ask."""
+    """Credentials of a reader."""
 
     name: str
     password: str = field(default="", repr=False)

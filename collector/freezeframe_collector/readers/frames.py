@@ -59,7 +59,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """How long a statement may run."""
+    """Time limits of a statement."""
 
     seconds: float
 
@@ -74,7 +74,7 @@ class QueryFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What is known before the first piece."""
+    """Facts known before the first piece."""
 
     format: str
     read_rows: int = 0

@@ -45,7 +45,7 @@ _NICE: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walls:
-    """Which walls are up. All of them are; a test takes them away one by one."""
+    """The walls around a reader. All are up; a test removes them one by one."""
 
     sandbox: bool = True
     grants: bool = True
@@ -54,7 +54,7 @@ class Walls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePaths:
-    """What a reader reads."""
+    """Paths of the store that a reader opens."""
 
     writer: Path
     """The writer's engine directory."""

@@ -50,7 +50,7 @@ _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signal:
-    """How one signal's answer is written if spans were rejected; otherwise it is an empty message."""
+    """Encoding of one signal's partial success; a full success is an empty message."""
 
     json_field: str
     answer: Callable[[Outcome], Message]

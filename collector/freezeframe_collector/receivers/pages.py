@@ -22,7 +22,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages(Protocol):
-    """What the collector says about itself."""
+    """Facts about the collector, for its pages."""
 
     def health(self) -> str:
         """Return an empty text if the process works, else what is wrong."""

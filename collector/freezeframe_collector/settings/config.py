@@ -106,7 +106,7 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthConfig:
-    """Who may send."""
+    """Tokens of senders."""
 
     tokens_file: str = setting(
         "",
@@ -120,7 +120,7 @@ class AuthConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionConfig:
-    """How much may be in progress at once before senders are asked to wait."""
+    """Limits on work in progress, beyond which senders have to wait."""
 
     in_flight_bytes: int = setting(
         256 * _MIB, "Maximum bytes of requests being received, and again of decompressed requests being processed.", whole(1024)
@@ -131,7 +131,7 @@ class AdmissionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
-    """What one request or span may hold. A span over a limit is set aside with the reason; the others of its batch land."""
+    """Limits of one request and one span. A span over a limit is set aside with the reason; the rest of its batch is stored."""
 
     spans_per_request: int = setting(100_000, "Spans in one request; a request with more is refused.", whole(1))
     values_per_request: int = setting(
@@ -148,7 +148,7 @@ class LimitsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedactionConfig:
-    """What is replaced before anything touches the disk."""
+    """Redaction, which happens before anything reaches the disk."""
 
     policy: str = setting("strict", "Name of a built-in policy, or the path of a TOML file.")
     tenants: str = setting("", "Policies for single tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
@@ -223,7 +223,7 @@ class WalConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
-    """Where spans are kept."""
+    """Place of the store."""
 
     dsn: str = setting("", "`clickhouse://user:password@host:8123/db`; empty means the embedded store in the data directory.")
     retry_initial_s: float = setting(0.2, "First delay after a temporary failure.", number(0.001))

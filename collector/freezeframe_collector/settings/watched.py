@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Watched(Generic[_T]):
-    """What was made from some files. Safe to use from many threads; a look costs one ``stat`` per file."""
+    """A value made from files, and made again when they change. Thread-safe; a look costs one ``stat`` per file."""
 
     def __init__(self, files: Sequence[Path], load: Callable[[], _T]) -> None:
         """Load for the first time; raises as `load` does."""

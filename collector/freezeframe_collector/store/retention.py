@@ -49,7 +49,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """What one sweep did."""
+    """Result of one sweep."""
 
     day: dt.date
     kept_runs: int

@@ -25,7 +25,7 @@ from freezeframe_schemas.tables import run_parts, spans_from_blocks, tenant_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What a rewrite put in place."""
+    """Result of a rewrite."""
 
     spans: int
     policy: str

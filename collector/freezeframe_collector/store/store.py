@@ -76,7 +76,7 @@ class Stats:
 
 
 class _Stored(Mapping[str, AbstractSet[bytes]]):
-    """Which pieces of recently written runs the store holds: trace id -> hashes."""
+    """Pieces of recently written runs that the store holds: trace id -> hashes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

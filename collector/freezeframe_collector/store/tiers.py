@@ -41,7 +41,7 @@ _DISKS: Final = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdTier:
-    """What belongs on the slower disk."""
+    """Rules for data on the slower disk."""
 
     after_days: int = 0
     """Days after which a day's runs move there; 0 moves none."""

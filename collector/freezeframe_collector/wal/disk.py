@@ -16,7 +16,7 @@ _PROBE_BYTES: Final = 4096
 
 
 class LogDisk:
-    """What the last write said, and whether it still holds."""
+    """Result of the last write, as long as it is valid."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -54,7 +54,7 @@ SEALED_SUFFIX: Final = ".wal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How far a segment goes, and what is in that much of it."""
+    """Length of a segment, and the contents up to there."""
 
     size_bytes: int = HEADER_BYTES
     records: int = 0
@@ -97,7 +97,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What a segment lost of what was acked."""
+    """Acknowledged data that a segment lost."""
 
     at: int
     """The first byte that is not part of a whole record."""
@@ -125,7 +125,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentContent:
-    """What could be read of a segment."""
+    """Readable part of a segment."""
 
     records: list[Record]
     extent: Extent

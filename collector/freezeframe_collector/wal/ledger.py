@@ -25,7 +25,7 @@ _NAME: Final = "ledger.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What has left the log."""
+    """Record of data that has left the log."""
 
     log: str
     """Random id of this log. With a segment's number it makes the insert token, so that no other log has the same token."""

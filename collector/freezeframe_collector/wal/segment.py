@@ -29,7 +29,7 @@ _DAMAGED: Final = ".damaged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSpans:
-    """What could be read from a segment's file."""
+    """Readable part of a segment's file."""
 
     spans: list[SpanRecord]
     fault: str = ""

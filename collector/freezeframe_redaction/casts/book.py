@@ -61,7 +61,7 @@ class Cast:
 
     @cached_property
     def key(self) -> bytes:
-        """What tells this cast from any other one."""
+        """Key that identifies this cast."""
         return blake2b(self.to_bytes(), digest_size=16).digest()
 
     @cached_property
@@ -103,7 +103,7 @@ class Cast:
 
     @property
     def waits(self) -> bool:
-        """Whether `weighed` may let more of it spread."""
+        """True if `weighed` may let more of it spread."""
         return bool(self.unsure) or any(not one.spreads for one in self.members)
 
     def weighed(self, texts: Iterable[str]) -> Cast:

@@ -73,7 +73,7 @@ _Places = tuple[tuple[int, int], ...]
 
 
 class _Form(NamedTuple):
-    """What replaces a form."""
+    """Replacement of a form."""
 
     made: str
     class_: str

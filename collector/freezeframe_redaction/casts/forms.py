@@ -208,7 +208,7 @@ def shortest(texts: Collection[str]) -> tuple[str, ...]:
 
 
 class Needles:
-    """What is looked for in raw texts to see whether a form may be in them: it may say so too often, never too rarely."""
+    """Pattern that shows whether raw text may contain a form: false positives are allowed, false negatives are not."""
 
     def __init__(self, found: Iterable[str], hashes: Callable[[], Iterable[str]] = tuple) -> None:
         """`hashes` makes the hashes that may stand there, too."""

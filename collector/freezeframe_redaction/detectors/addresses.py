@@ -162,7 +162,7 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _is_count_or_date(line: str, match: re.Match[str]) -> bool:
-    """Whether the numbers are one: ``With 500,000 American``, ``On May 31, 1783, Adelaide``."""
+    """Return whether the numbers are one: ``With 500,000 American``, ``On May 31, 1783, Adelaide``."""
     numbers = match.string[match.start() : match.end("code")]
     return bool(_FORMS.year.match(match["code"]) or _FORMS.thousands.search(numbers) or _FORMS.month.search(line))
 

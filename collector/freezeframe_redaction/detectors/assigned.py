@@ -60,7 +60,7 @@ def _cookies(text: str, start: int, high: int) -> tuple[Candidate, ...]:
 
 
 def _is_random(value: str) -> bool:
-    """Whether the value is long and mixed enough to be drawn at random."""
+    """Return whether the value is long and mixed enough to be drawn at random."""
     return (
         len(value) >= _MIN_RANDOM_LENGTH
         and not _FORMS.date.fullmatch(value)
@@ -146,7 +146,7 @@ def _password(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...
 
 
 def _next_to(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
-    """What is right after ``password``, without a sign between, if it is no word: digits among letters of both cases, or a sign."""
+    """Find the value right after ``password`` without a sign between, unless it is a word: mixed letters and digits, or a sign."""
     value = match[1]
     cased = any(map(str.islower, value)) and any(map(str.isupper, value))
     signed = any(char in "!@#$%^&*+?~" for char in value[:-1])
@@ -180,7 +180,7 @@ _MAX_LENGTH = 64
 
 
 def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """What has the shape of a password after a word for one, or in the answer to it, whatever is between."""
+    """Find a value with the shape of a password after a word for one, or in the answer to it, whatever is between."""
     if _FORMS.is_assigned.match(text, at, min(high, at + 8)):
         return ()  # perhaps in a URL
     for start in (at, context.answer(text, at, high)):
@@ -194,7 +194,7 @@ def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _has_shape_of_password(word: str, *, near: bool) -> bool:
-    """Whether the word has small and capital letters, digits and a sign that is rare in names and numbers of things."""
+    """Return whether the word has small and capital letters, digits and a sign that is rare in names and numbers of things."""
     bare = word.rstrip(".!?")
     if not (any(map(str.islower, bare)) and any(map(str.isupper, bare)) and any(map(str.isdigit, bare))):
         return False

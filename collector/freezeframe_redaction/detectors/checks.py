@@ -36,7 +36,7 @@ def _is_bech32(text: str) -> bool:
 
 
 def _is_random(token: str) -> bool:
-    """Whether the token is random: words joined by dashes name a page; a random one mixes digits and letters."""
+    """Return whether the token is random: words joined by dashes name a page; a random one mixes digits and letters."""
     longest = max(re.split(r"[-_.~]", token), key=len)
     mixed = sum(map(str.isdigit, longest)) > 1 and any(map(str.isalpha, longest))
     return len(longest) >= _MIN_PIECE_LENGTH and mixed

@@ -144,7 +144,7 @@ def _may_be_a_street(left: str, right: str) -> bool:
 
 
 def holds(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
-    """Whether what was found in the piece is a value that the break cuts; `others` is what was found around it."""
+    """Return whether what was found in the piece is a value that the break cuts; `others` is what was found around it."""
     left, right = piece.left, piece.right
     if not (found.start < len(left) and len(left) + len(piece.gap) < found.end):
         return False

@@ -35,7 +35,7 @@ def _ipv4(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
 
 
 def _is_under_versions(text: str, low: int, high: int, start: int) -> bool:
-    """Whether a line near by has a version of two or three parts in the same column, as the packages of ``pip list`` have."""
+    """Return whether a nearby line has a version of two or three parts in the same column, as in ``pip list``."""
     line = above = text.rfind("\n", low, start) + 1 or low
     if start - line > _WIDEST or not _FORMS.package.fullmatch(text, line, start):
         return False

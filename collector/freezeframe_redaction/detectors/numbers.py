@@ -116,7 +116,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _goes_on(text: str, end: int, high: int) -> bool:
-    """Whether the digits that end here are the beginning of a word or an identifier."""
+    """Return whether the digits that end here are the beginning of a word or an identifier."""
     following, next_ = text[end], text[end + 1 : min(high, end + 2)]
     if following == "-":
         return next_.isalpha() and not phone.is_labelled_behind(text, end, high)
@@ -125,12 +125,12 @@ def _goes_on(text: str, end: int, high: int) -> bool:
 
 
 def _joins(char: str) -> bool:
-    """Whether the character makes one word with digits; East Asian text has no spaces around its numbers."""
+    """Return whether the character makes one word with digits; East Asian text has no spaces around its numbers."""
     return char < "\u0250" and char.isalnum()
 
 
 def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
-    """Whether bare digits can be dismissed at a glance: no word for any class is near, and they are not a card.
+    """Return whether bare digits can be dismissed at a glance: no word for any class is near, and they are not a card.
 
     Most runs are ids, counters and times; this look costs a tenth of the whole reading.
     """

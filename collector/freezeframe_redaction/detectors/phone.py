@@ -32,7 +32,7 @@ def kind_of(value: str) -> str:
 
 
 def is_announced(run: runs.NumberRun) -> bool:
-    """Whether a word for a phone is before or right after the run."""
+    """Return whether a word for a phone is before or right after the run."""
     return (
         bool(run.hints & context.HINT_PHONE)
         and (
@@ -43,12 +43,12 @@ def is_announced(run: runs.NumberRun) -> bool:
 
 
 def has_area_in_brackets(run: runs.NumberRun) -> bool:
-    """Whether the run is written in a way that only phone numbers are: ``(21) 3333-4444``."""
+    """Return whether the run is written in a way that only phone numbers are: ``(21) 3333-4444``."""
     return run.raw[0] == "(" and ")" in run.raw and len(run.groups) == 3 and len(run.digits) >= 10
 
 
 def is_labelled_behind(text: str, end: int, high: int) -> bool:
-    """Whether a word for a phone follows directly: ``22 498317 office``, ``(37) 788-063-Fax``."""
+    """Return whether a word for a phone follows directly: ``22 498317 office``, ``(37) 788-063-Fax``."""
     return _FORMS.after.match(text, end, high) is not None
 
 
@@ -94,7 +94,7 @@ def rule(run: runs.NumberRun) -> Candidate | None:
 
 
 def _is_someones(run: runs.NumberRun) -> bool:
-    """Whether a number that begins with a zero is right behind a name: ``Anna Keller, 0176 20994813``."""
+    """Return whether a number that begins with a zero is right behind a name: ``Anna Keller, 0176 20994813``."""
     if run.digits[0] != "0" or len(run.digits) < _MIN_NATIONAL_DIGITS:
         return False
     name = _FORMS.name_before.search(run.text, max(run.low, run.start - 48), run.start)
@@ -112,7 +112,7 @@ def _is_nanp_shaped(digits: str) -> bool:
 
 
 def _is_fictional(digits: str) -> bool:
-    """Whether a North American number is one for films and books, which no one has: ``(415) 555-0142``.
+    """Return whether a North American number is one for films and books, which no one has: ``(415) 555-0142``.
 
     Source: NANPA, "555 line numbers": 555-0100 to 555-0199.
     """
@@ -120,12 +120,12 @@ def _is_fictional(digits: str) -> bool:
 
 
 def _looks_written(run: runs.NumberRun) -> bool:
-    """Whether a person may have written it: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
+    """Return whether a person may have written it: ``(415) 555-2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
 
 
 def _stands_alone(run: runs.NumberRun) -> bool:
-    """Whether no further digits are next to the run, as there are in a dump of bytes or a row of figures."""
+    """Return whether no further digits are next to the run, as there are in a dump of bytes or a row of figures."""
     return not run.before.rstrip(" ")[-1:].isdigit() and not run.text[run.end : run.end + 2].strip()[:1].isdigit()
 
 

@@ -38,7 +38,7 @@ class NumberRun:
 
     @property
     def bare(self) -> bool:
-        """Whether it is digits only, without separators."""
+        """True if it is digits only, without separators."""
         return len(self.groups) == 1 and not self.international
 
 

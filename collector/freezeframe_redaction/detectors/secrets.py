@@ -62,7 +62,7 @@ def _is_in_blob(text: str, low: int, high: int, start: int, end: int) -> bool:
 
 
 def _is_sample(value: str, tail: str) -> bool:
-    """Whether it is an example from documentation: ``AKIAIOSFODNN7EXAMPLE``, ``sk-xxxxxxxx``, ``ghp_your_token_here``."""
+    """Return whether it is an example from documentation: ``AKIAIOSFODNN7EXAMPLE``, ``ghp_your_token_here``."""
     if value.endswith("EXAMPLE") or len(set(tail)) < 4:
         return True
     lowered = value.lower()

@@ -37,7 +37,7 @@ _MAX_LONE_HEADING_LENGTH = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """What the cells of a column, or the fields at one position, hold."""
+    """Content of the cells of a column, or of the fields at one position."""
 
     class_: str
     words: str

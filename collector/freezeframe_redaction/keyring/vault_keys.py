@@ -13,7 +13,7 @@ from freezeframe_schemas.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultPlace:
-    """Where a vault and its keys are."""
+    """Paths of a vault and its keys."""
 
     file: Path
     keys: Path

@@ -31,7 +31,7 @@ _MAX_KEYS: Final = 20_000
 
 
 class KeyContext(NamedTuple):
-    """What one key says."""
+    """Meaning of one key."""
 
     prefix: str
     """How it is put before its value as context, ``"phone: "``; empty if it says nothing."""

@@ -15,7 +15,7 @@ _SHORT_PIECE: Final = 12
 
 
 def spell_one_text(items: list[Any]) -> bool:
-    """Whether yielded texts are pieces of one, as a model streams them, and not separate values: they carry its spaces.
+    """Return whether yielded texts are pieces of one, as a model streams them, and not separate values: they carry its spaces.
 
     Lines do so, too, and short pieces with a line break; one line among longer texts is a value like them.
     """

@@ -47,7 +47,7 @@ Span = tuple[int, int, str]
 
 
 class KeyColumn:
-    """What the values of one key have in common in a table or a list of records."""
+    """Properties shared by the values of one key in a table or a list of records."""
 
     __slots__ = ("class_", "headings", "holds_things", "is_judged", "key", "kinds")
 
@@ -163,7 +163,7 @@ def leaves_of(node: Tree) -> Iterator[Leaf]:
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether the text begins and ends like a JSON object, array or string that is worth parsing."""
+    """Return whether the text begins and ends like a JSON object, array or string that is worth parsing."""
     if len(text) < 5 or text[-1] not in _JSON_ENDS:
         return False
     bare = text.strip(" \t\r\n")
@@ -204,7 +204,7 @@ def _plant(
 
 
 def holds_events(text: str) -> bool:
-    """Whether the text may hold the lines of a stream, as someone pastes them or a tool prints them."""
+    """Return whether the text may hold the lines of a stream, as someone pastes them or a tool prints them."""
     return "data: {" in text or '"delta":' in text
 
 
@@ -306,7 +306,7 @@ _MESSAGE_KEYS: Final = frozenset(["role", "content", "parts", "call_id", "tool_c
 
 
 def is_record(item: Any) -> bool:
-    """Whether an object is a record of data, and no message or part of one: these grow by one another (`histories`)."""
+    """Return whether an object is a record of data, and no message or part of one: these grow by one another (`histories`)."""
     return type(item) is dict and _MESSAGE_KEYS.isdisjoint(cast("dict[str, Any]", item))
 
 
@@ -347,7 +347,7 @@ class _Walk:
         self.numbers = 0
 
     def saw_all(self, raw: str, strings: int) -> bool:
-        """Whether every string of the text was seen: repeated keys would leave quotation marks over."""
+        """Return whether every string of the text was seen: repeated keys would leave quotation marks over."""
         return raw.count('"') - self._quotes == 2 * strings and (self._quotes == 0 or "\\u0022" not in raw)
 
     def value(self, value: Any, key: str, parent: str, ordinal: int) -> int:
@@ -519,7 +519,7 @@ class _Walk:
 
 
 def is_plain(text: str) -> bool:
-    """Whether the text is a word in small letters, as programs use them: as a whole value it holds nothing by itself."""
+    """Return whether the text is a word in small letters, as programs use them: as a whole value it holds nothing by itself."""
     return text.islower() and text.isidentifier() and text.isascii()
 
 

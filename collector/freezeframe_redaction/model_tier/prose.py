@@ -135,7 +135,7 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_prose(window: str) -> bool:
-    """Whether most of the window is words: the model was not trained on code, tables and logs."""
+    """Return whether most of the window is words: the model was not trained on code, tables and logs."""
     # Characters that quote a mail or escape a quote are not code.
     window = _QUOTING.sub("", window)
     words = window.count(" ") + window.count("\n")

@@ -84,7 +84,7 @@ def _words(window: str, tokens: Sequence[Token]) -> list[Token]:
 
 
 def _goes_on(window: str, end: int, word: Token) -> bool:
-    """Whether the word may be the rest of a name that ended at `end`: right after it, and not an ordinary word."""
+    """Return whether the word may be the rest of a name that ended at `end`: right after it, and not an ordinary word."""
     text = window[word.start : word.end]
     return window[end : word.start] == " " and (text[0].isupper() or text.lower() not in COMMON)
 
@@ -128,7 +128,7 @@ def _is_worth(window: str, group: _Group) -> bool:
 
 
 def _is_named_after(window: str, group: _Group) -> bool:
-    """Whether the words are a product's or a method's: ``Charles Schwab``, ``Kalman Filter``, ``Alzheimer's disease``."""
+    """Return whether the words name a product or a method: ``Charles Schwab``, ``Kalman Filter``."""
     words = [*window[max(0, group.start - 12) : group.start].split()[-1:], *window[group.start : group.end].split()]
     behind = _NAMED_THING.match(window, group.end)
     if behind is not None:
@@ -139,7 +139,7 @@ def _is_named_after(window: str, group: _Group) -> bool:
 
 
 def _is_firm(window: str, group: _Group) -> bool:
-    """Whether the words are a firm's or an organisation's: ``Mitchell Ltd``, ``Golden Helix Orchestra``."""
+    """Return whether the words are a firm's or an organisation's: ``Mitchell Ltd``, ``Golden Helix Orchestra``."""
     own = window[group.start : group.end].split()[-1]
     comma, following = match.groups() if (match := _NEXT_WORD.match(window, group.end)) else ("", "")
     if own.lower() in _FORMS or following.lower() in _FORMS:

@@ -68,7 +68,7 @@ class Whole:
         self._database = _Database([rf"\A(?:{pattern})\z" for pattern in patterns])
 
     def match(self, text: str) -> bool:
-        """Whether one of the patterns matches the whole text."""
+        """Return whether one of the patterns matches the whole text."""
         return bool(self._database.ends(_encoded(text)))
 
 

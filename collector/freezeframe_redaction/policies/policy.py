@@ -73,7 +73,7 @@ class CustomClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What to redact. Equal content means equal hash."""
+    """Rules for redaction. Equal content means equal hash."""
 
     name: str
     classes: frozenset[str]
@@ -124,7 +124,7 @@ class Policy:
 
     @property
     def redacts(self) -> bool:
-        """Whether the policy redacts anything at all."""
+        """True if the policy redacts anything."""
         return bool(self.classes or self.custom)
 
 
@@ -270,7 +270,7 @@ def _fault_of_check(steps: Any, example: str) -> str:
 
 
 def _is_step(step: Any) -> bool:
-    """Whether `national_checks` can go through the step, whatever the value."""
+    """Return whether `national_checks` can go through the step, whatever the value."""
     if not isinstance(step, dict):
         return isinstance(step, str) and step in national_checks.NAMED
     table = cast("dict[str, Any]", step)

@@ -37,7 +37,7 @@ MIN_HISTORY_LENGTH: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class HistoryPart:
-    """What was found in the beginning of a history, or in what was added at one time: each was read as a separate text."""
+    """Findings in the beginning of a history, or in one addition to it; each was read as a separate text."""
 
     edits: Sequence[walk.Span]
     """What was replaced, in offsets of that text."""
@@ -53,7 +53,7 @@ _EDITS: Final = attrgetter("edits")
 
 @dataclass(frozen=True, slots=True)
 class SettledText:
-    """What a whole text became, if nothing outside it affected that."""
+    """Result of redacting a whole text that nothing outside it affected."""
 
     text: str
     parts: tuple[HistoryPart, ...]
@@ -62,7 +62,7 @@ class SettledText:
 
     @property
     def has_edits(self) -> bool:
-        """Whether anything was replaced."""
+        """True if anything was replaced."""
         return any(map(_EDITS, self.parts))
 
     def surrogates(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ class SettledText:
         return {word: made for part in self.parts for word, made in part.names.items()}
 
     def is_untouched_by(self, names: Repeats, original: str) -> bool:
-        """Whether none of the names that were found next to it occurs in the original text."""
+        """Return whether none of the names that were found next to it occurs in the original text."""
         return all(any(word in part.names for part in self.parts) for word in names.may_contain_form(original))
 
 
@@ -92,7 +92,7 @@ class _Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a text continues an earlier one, is the same, or is what that was before it grew."""
+    """Relation of a text to an earlier one: a continuation, the same, or an earlier state of it."""
 
     earlier: _Earlier
     before: SettledText
@@ -196,7 +196,7 @@ _ASKING: Final = re.compile(rf'"role"\s*:\s*"(?:{"|".join(sorted(walk.ASKS))})"'
 
 
 def _may_end_with_question(text: str, end: int) -> bool:
-    """Whether the objects that end at `end` may end with a model's question, which the next object may answer."""
+    """Return whether the objects that end at `end` may end with a model's question, which the next object may answer."""
     role = text.rfind('"role"', 0, end)
     if role < 0 or _ASKING.match(text, role, end) is None:
         return False

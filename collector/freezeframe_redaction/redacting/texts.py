@@ -34,7 +34,7 @@ from freezeframe_schemas.span import AttributeValue
 
 @dataclass(frozen=True, slots=True)
 class LeafOutcome:
-    """What a leaf's text becomes. Offsets are those of the leaf."""
+    """Replacements in a leaf's text. Offsets are those of the leaf."""
 
     edits: tuple[walk.Span, ...]
     findings: tuple[tuple[int, int, str, str], ...]
@@ -57,7 +57,7 @@ CLEAN: Final = LeafOutcome((), (), (), ())
 
 @dataclass(slots=True)
 class _Found:
-    """What was found in one value so far, and until when to look."""
+    """Findings in one value so far, and the deadline."""
 
     deadline: Deadline
     casting: Casting | None

@@ -53,12 +53,12 @@ _NAMES_OF_ERRORS: Final = frozenset({genai.ERROR_TYPE, genai.EXCEPTION_TYPE})
 
 
 def is_kept(name: str, value: AttributeValue) -> bool:
-    """Whether an attribute stays without being read."""
+    """Return whether an attribute stays without being read."""
     return name in OWN or (_is_protocol(name, value) and not _may_be_misplaced(value))
 
 
 def _is_protocol(name: str, value: AttributeValue) -> bool:
-    """Whether a value names a thing of the protocol; some programs put the message where an error's type belongs."""
+    """Return whether a value names a thing of the protocol; some programs put the message where an error's type belongs."""
     return name in PROTOCOL and not (name in _NAMES_OF_ERRORS and isinstance(value, str) and " " in value)
 
 
@@ -85,7 +85,7 @@ class Text:
 
     @property
     def known(self) -> tuple[SettledText, str] | None:
-        """What the text, or the one that it continues, became earlier, and the text of that."""
+        """Return the earlier result of the text, or of the one that it continues, and that text."""
         if self.growth is not None:
             return self.growth.before, self.growth.original
         return None if self.before is None else (self.before, self.text)
@@ -254,7 +254,7 @@ class Work:
         self.learnt_late = casting is not None and casting.cast is not cast
 
     def missed(self, before: Cast) -> bool:
-        """Whether a form of what was found only later in the same span may be in what was read before.
+        """Return whether a form of what was found only later in the same span may be in what was read before.
 
         A walk drops words that are whole values, and lists are read before the rest.
         """

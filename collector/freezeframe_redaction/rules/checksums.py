@@ -42,7 +42,7 @@ def mod97(text: str) -> int:
 
 
 def iban(bare: str) -> bool:
-    """Whether upper-case `bare` is an IBAN: country, length and ISO 7064 MOD 97-10."""
+    """Return whether upper-case `bare` is an IBAN: country, length and ISO 7064 MOD 97-10."""
     return IBAN_LENGTHS.get(bare[:2]) == len(bare) and mod97(bare[4:] + bare[:4]) == 1
 
 

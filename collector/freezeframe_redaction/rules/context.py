@@ -68,7 +68,7 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
 
 
 def _may_ask(text: str, start: int, line: int) -> bool:
-    """Whether the line from `start` to `line` may ask: most do not, which shows at a glance."""
+    """Return whether the line from `start` to `line` may ask: most do not, which shows at a glance."""
     end = text[max(start, line - 5) : line]
     return "?" in end or "？" in end or "؟" in end or _PLEADS.search(text, start, line) is not None
 
@@ -95,7 +95,7 @@ _RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: #|[ _-]?(?:no|nr|number|id
 
 
 def is_order(before: str) -> bool:
-    """Whether a word right before says that the number is not a person's."""
+    """Return whether a word right before says that the number is not a person's."""
     return _RIGHT_BEFORE.search(before, max(0, len(before) - 32)) is not None
 
 

@@ -15,7 +15,7 @@ _RULES: Final = Rules("fields")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """What the values of some keys are."""
+    """Class of the values of some keys."""
 
     class_: str
     look: re.Pattern[str]

@@ -150,7 +150,7 @@ _BY_SHAPE = tuple((re.compile(shape), check) for shape, check in LETTERED.values
 
 
 def may_be_issued(bare: str) -> bool:
-    """Whether upper-case letters and digits pass the check of any country whose numbers have their shape.
+    """Return whether upper-case letters and digits pass the check of any country whose numbers have their shape.
 
     Numbers without check digits (`always`) do not count: any number of their length would pass.
     """
@@ -161,7 +161,7 @@ def may_be_issued(bare: str) -> bool:
 
 
 def passes(check: Check, bare: str) -> bool:
-    """Whether the check holds; it does not for letters where it expects digits, nor for too few characters."""
+    """Return whether the check holds; it does not for letters where it expects digits, nor for too few characters."""
     try:
         return check(bare)
     except (ValueError, IndexError):  # a letter where the number has none

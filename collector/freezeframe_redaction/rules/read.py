@@ -87,7 +87,7 @@ class Rules:
         self.forms = Forms(self)
 
     def has(self, name: str) -> bool:
-        """Whether ``[words]`` or ``[forms]`` has the entry."""
+        """Return whether ``[words]`` or ``[forms]`` has the entry."""
         return name in self._texts
 
     def text(self, name: str) -> str:

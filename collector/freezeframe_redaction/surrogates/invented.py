@@ -33,12 +33,12 @@ def invent(prf: Prf, class_: str, canonical: str) -> str:
 
 
 def is_invented(word: str) -> bool:
-    """Whether the word is an invented one, in upper or lower case."""
+    """Return whether the word is an invented one, in upper or lower case."""
     word = word.lower()
     return WORD.fullmatch(word) is not None and _ENDINGS[tag(word[:-2], len(_ENDINGS))] == word[-2:]
 
 
 def holds_invented(text: str) -> bool:
-    """Whether any word of the text is an invented one."""
+    """Return whether any word of the text is an invented one."""
     # Each ending holds a q, which few texts do.
     return ("q" in text or "Q" in text) and any(is_invented(match.group()) for match in WORD.finditer(text))

@@ -21,19 +21,19 @@ _YEAR: Final = re.compile("(?:19|20|18)[0-9]{2}")
 
 
 def is_marked_secret(value: str) -> bool:
-    """Whether the value is a secret's surrogate."""
+    """Return whether the value is a secret's surrogate."""
     return any(mark in value for mark in _IN_SECRETS)
 
 
 def _is_marked_wallet(value: str) -> bool:
-    """Whether the witness program begins with the mark, or the digits of Ethereum's."""
+    """Return whether the witness program begins with the mark, or the digits of Ethereum's."""
     data = value.lower()[value.rfind("1") + 2 : -6]
     bits = "".join(f"{BECH32.find(char):05b}" for char in data[:7])
     return value[2:14].lower() == "facadefacade" or bits[:32] == "".join(f"{byte:08b}" for byte in IN_WALLETS)
 
 
 def _is_coarse(value: str) -> bool:
-    """Whether the date is the first of January, to which dates of birth are coarsened."""
+    """Return whether the date is the first of January, to which dates of birth are coarsened."""
     return _FIRST_OF_JANUARY.match(value) is not None or _YEAR.fullmatch(value) is not None
 
 
@@ -48,5 +48,5 @@ _MARKED: Final[Mapping[str, Callable[[str], bool]]] = {
 
 
 def is_marked(class_: str, value: str) -> bool:
-    """Whether the value is marked as a surrogate of the class. Of other classes, only the list of surrogates says so."""
+    """Return whether the value is marked as a surrogate of the class. Of other classes, only the list of surrogates says so."""
     return class_ in _MARKED and _MARKED[class_](value)

@@ -92,7 +92,7 @@ def plan_of(region: str, code: int) -> NumberingPlan | None:
 
 @lru_cache(65536)
 def is_assigned(digits: str) -> bool:
-    """Whether digits that begin with a country code (no ``+``) are an assigned number."""
+    """Return whether digits that begin with a country code (no ``+``) are an assigned number."""
     for length in (1, 2, 3):
         code = digits[:length]
         regions = COUNTRY_CODE_TO_REGION_CODE.get(int(code)) if len(code) == length else None
@@ -104,7 +104,7 @@ def is_assigned(digits: str) -> bool:
 
 @lru_cache(65536)
 def is_assigned_in(digits: str, region: str) -> bool:
-    """Whether digits, as dialled inside the region, are an assigned number."""
+    """Return whether digits, as dialled inside the region, are an assigned number."""
     return is_newly_assigned_in(digits, region)
 
 
@@ -196,7 +196,7 @@ def _plan_in(region: str) -> NumberingPlan | None:
 
 @lru_cache(1024)
 def _is_of(code: str, national: str) -> bool:
-    """Whether a region with the code assigns the number; those with the code 1 ask one after the other."""
+    """Return whether a region with the code assigns the number; those with the code 1 ask one after the other."""
     return _assigned_under(code).fullmatch(national) is not None
 
 
@@ -208,7 +208,7 @@ def _assigned_under(code: str) -> re.Pattern[str]:
 
 @lru_cache(65536)
 def is_assigned_somewhere(digits: str) -> bool:
-    """Whether any of the larger plans assigns the digits, as dialled inside its country."""
+    """Return whether any of the larger plans assigns the digits, as dialled inside its country."""
     return any(is_assigned_in(digits, region) for region in REGIONS)
 
 
@@ -255,7 +255,7 @@ _TAKES_ZEROS = ("JP", "KR", "RW", "TJ", "UY")
 
 
 def is_assigned_after_zeros(digits: str) -> bool:
-    """Whether digits that begin with two zeros are assigned: inland anywhere but in Tajikistan, or abroad."""
+    """Return whether digits that begin with two zeros are assigned: inland anywhere but in Tajikistan, or abroad."""
     abroad = any(is_assigned(digits[length:]) for length in range(2, 6))  # 00, 001, 0011, 00700: as countries dial abroad
     return abroad or any(is_newly_assigned_in(digits, region) for region in _TAKES_ZEROS if region != "TJ")
 

@@ -57,7 +57,7 @@ def make_card(prf: Prf, digits: str) -> str:
 
 
 def is_marked_card(digits: str) -> bool:
-    """Whether the digits are a card surrogate."""
+    """Return whether the digits are a card surrogate."""
     return bool(_CARD_HEAD.match(digits)) and luhn(digits) and tag(digits[:-3], 100) == int(digits[-3:-1])
 
 

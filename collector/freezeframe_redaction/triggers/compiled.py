@@ -45,7 +45,7 @@ def load_or_compile(expressions: Sequence[tuple[bytes, int]]) -> Any:
 
 
 def fires_in(pattern: str, text: str) -> bool:
-    """Whether the trigger engine finds the pattern in the text, with other text around it. It folds the case of ASCII only.
+    """Return whether the trigger engine finds the pattern inside a longer text. It folds the case of ASCII only.
 
     Raises:
         hyperscan.error: the engine cannot look for the pattern.

@@ -170,7 +170,7 @@ class View:
 
 
 def may_differ(text: str) -> bool:
-    """Whether the view of the text may differ from the text; also right for joined texts."""
+    """Return whether the view of the text may differ from the text; also right for joined texts."""
     return (
         not text.isascii()
         or "&" in text
@@ -181,7 +181,7 @@ def may_differ(text: str) -> bool:
 
 
 def is_form(text: str) -> bool:
-    """Whether the whole text is fields of a form, as bodies and queries have them."""
+    """Return whether the whole text is fields of a form, as bodies and queries have them."""
     # Most texts with a plus have a space as well, which is cheaper to check than whether they are a form.
     return "+" in text and "=" in text and " " not in text and _FORM.fullmatch(text) is not None
 

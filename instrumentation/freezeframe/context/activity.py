@@ -14,7 +14,7 @@ from typing import Final
 
 
 class ProcessActivity:
-    """Whether this process records, and what waits for it to do so."""
+    """State of recording in this process, and the work that waits for it."""
 
     __slots__ = ("_is_by_default", "_lock", "_open", "_resting", "is_process", "is_replay", "marks_runs", "on")
 

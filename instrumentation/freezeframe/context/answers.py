@@ -33,7 +33,7 @@ KnownTexts = dict[int, bool]
 
 
 class Answers:
-    """What one run's models answered, what its calls returned, and what it asked with that earlier runs were answered."""
+    """Answers of one run's models, results of its calls, and inputs that repeat the answers of earlier runs."""
 
     __slots__ = ("_carried", "_given", "_given_bytes", "_own")
 

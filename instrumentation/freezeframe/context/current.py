@@ -187,7 +187,7 @@ class RunContext:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Place:
-    """What the context variable holds. It is never changed; a frozen one takes three times as long to make."""
+    """Value of the context variable. It is never changed; a frozen one takes three times as long to make."""
 
     lane: Lane
     run: RunContext | None = None

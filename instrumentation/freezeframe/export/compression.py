@@ -13,7 +13,7 @@ from freezeframe_schemas.installing import install_command
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """How batches are compressed."""
+    """Compression of batches."""
 
     name: CompressionName
     """As in ``Content-Encoding``."""

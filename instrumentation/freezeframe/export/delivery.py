@@ -78,12 +78,12 @@ class Wire(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where batches go, and how they are sent."""
+    """Destination of batches, and the way to send them."""
 
     endpoint: str
     headers: Sequence[tuple[str, str]] = ()
     encoding: str = "none"
-    """How batches are compressed."""
+    """Compression of batches."""
     tls: TlsFiles = field(default_factory=TlsFiles)
     own: Path | None = None
     """This project's data directory if the address was not configured: the collector there may be another project's."""

@@ -69,7 +69,7 @@ class BatchDeadline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What became of the spans of a batch."""
+    """Outcome of the spans of a batch."""
 
     delivered: int = 0
     spooled: int = 0
@@ -105,7 +105,7 @@ class Exporter(Protocol):
 
 @dataclass(slots=True)
 class DeliveryCounts:
-    """What became of spans, for `doctor` and the log."""
+    """Counts of spans by outcome, for `doctor` and the log."""
 
     exported: int = 0
     dropped: int = 0

@@ -31,7 +31,7 @@ _REMEMBERED: Final = 10_000
 
 
 class RunSampling:
-    """Which runs are kept. Called from any thread."""
+    """Choice of the runs to keep. Called from any thread."""
 
     def __init__(self, *, share: float, keep_errors: bool) -> None:
         self.keep_errors = keep_errors

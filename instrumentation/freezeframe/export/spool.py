@@ -44,7 +44,7 @@ class SpoolFileError(FreezeframeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What is known of a batch without opening it."""
+    """Facts about a batch that are readable without opening it."""
 
     protection: str
     key: str

@@ -25,7 +25,7 @@ _MAX_REST_S: Final = 30.0
 
 @dataclass(slots=True)
 class DrainCounts:
-    """What became of the batches found on the disk."""
+    """Outcome of the batches found on the disk."""
 
     delivered: int = 0
     """Spans."""
@@ -54,7 +54,7 @@ class SpoolingExporter:
 
     @property
     def waiting(self) -> int:
-        """How many deliverable batches are on the disk."""
+        """Number of deliverable batches on the disk."""
         return sum(path not in self._skipped for path in self._spool.batches())
 
     def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:

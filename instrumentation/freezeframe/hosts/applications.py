@@ -45,7 +45,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class _Ends:
-    """What is done before a server ends the process: uvicorn does so by a signal, which skips every `atexit`."""
+    """Work to do before a server ends the process: uvicorn uses a signal, which skips every `atexit`."""
 
     flush: Callable[[], object] | None = None
 

@@ -245,7 +245,7 @@ async def _messages_async(session: _GrpcSession, requests: AsyncIterator[Any]) -
 
 
 class _Answers:
-    """What a servicer answers piece by piece: runs its code inside the run."""
+    """A servicer's streamed answer, whose code runs inside the run."""
 
     def __init__(self, answers: Iterator[Any], session: _GrpcSession) -> None:
         self._answers = answers

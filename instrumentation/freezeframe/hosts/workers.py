@@ -38,7 +38,7 @@ from freezeframe_schemas.run import EntryKind
 
 @dataclass(slots=True, kw_only=True)
 class _Hooks:
-    """What is undone, and how spans are delivered before a process ends or is frozen."""
+    """Patches to undo, and the delivery of spans before a process ends or is frozen."""
 
     patches: Patches
     undo: list[Callable[[], object]]

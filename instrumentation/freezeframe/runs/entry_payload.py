@@ -68,7 +68,7 @@ def _makes_sets(modules: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPoint:
-    """What is run, and with which input: enough to run it again."""
+    """The function to run and its input: enough to run it again."""
 
     kind: EntryKind
     name: str
@@ -84,7 +84,7 @@ class EntryPoint:
 
 
 class EntryPayload:
-    """What is kept with an entry span until its export."""
+    """Data kept with an entry span until its export."""
 
     __slots__ = (
         "_answers",

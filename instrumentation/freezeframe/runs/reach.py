@@ -55,7 +55,7 @@ def import_root(module: str, file: str) -> Path | None:
 
 
 class Reach:
-    """Whether another process can find and call a marked function. One object per function; its gaps are read per run."""
+    """Check that another process can find and call a marked function. One object per function; its gaps are read per run."""
 
     __slots__ = ("_function", "_gaps", "_is_begun_outside", "_script", "in_trio", "marked", "takes_self")
 

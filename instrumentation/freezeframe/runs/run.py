@@ -162,7 +162,7 @@ def run(
 
 
 class RunScope:
-    """What `run(...)` returns: a decorator and a context manager."""
+    """Result of `run(...)`: a decorator and a context manager."""
 
     def __init__(self, options: _Options) -> None:
         self._options = options

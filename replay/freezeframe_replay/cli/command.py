@@ -85,7 +85,7 @@ class Command:
 
 
 class CommandModule(Protocol):
-    """What a command's module provides."""
+    """Interface of a command's module."""
 
     COMMAND: Command
     execute: Callable[[argparse.Namespace], int]

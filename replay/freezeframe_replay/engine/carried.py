@@ -17,7 +17,7 @@ _MOST_FORMS: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What a tool returned in the recording and what it returned now, in the forms in which a request may hold them."""
+    """A tool's recorded and present results, in the forms in which a request may contain them."""
 
     was: frozenset[str]
     now: frozenset[str]

@@ -17,7 +17,7 @@ MAX_PARTS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Where two values first differ. `path` is a JSON path such as ``$.body.messages[3].content``."""
+    """First difference of two values. `path` is a JSON path such as ``$.body.messages[3].content``."""
 
     path: str
     recorded: str

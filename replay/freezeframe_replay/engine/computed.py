@@ -18,7 +18,7 @@ _DAY: Final = ("01", "January", "Jan")
 
 
 class Computed:
-    """What may have been computed from the surrogates of one run."""
+    """Values that may have been computed from the surrogates of one run."""
 
     def __init__(self, surrogates: Mapping[str, str]) -> None:
         """`surrogates` are surrogate -> class."""

@@ -37,7 +37,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What a server of a run has."""
+    """Capabilities of a server of a run."""
 
     tools: dict[str, Tool]
     """The functions that the run called, by name, each as its models were offered it."""

@@ -62,7 +62,7 @@ Measured = Callable[[str, Sequence[int]], Measurement | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slack:
-    """How far two moments may differ at one place of the run."""
+    """Allowed difference of two moments at one place of the run."""
 
     within_s: float
     """Seconds that they may be apart."""

@@ -49,7 +49,7 @@ _GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000
 
 @dataclass(slots=True, order=True, kw_only=True)
 class _Event:
-    """What is parked: an answer until it is due, or a call that was never answered (`due_ns`: when it was abandoned)."""
+    """A parked answer until it is due, or a call that was never answered (`due_ns`: when it was abandoned)."""
 
     due_ns: int
     number: int

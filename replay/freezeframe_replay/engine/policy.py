@@ -29,7 +29,7 @@ HERMETIC: Final = frozenset({Fence.PROCESSES, Fence.WRITES})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPolicy:
-    """How a session answers. Frozen: nothing changes it while a replay runs."""
+    """Rules by which a session answers. Frozen: nothing changes them while a replay runs."""
 
     ignore: tuple[str, ...] = ()
     """Key components that do not decide, for example ``body.temperature``."""

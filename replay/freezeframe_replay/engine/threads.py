@@ -58,7 +58,7 @@ def look(apart_from: Collection[int]) -> Look:
 
 
 class Activity(Enum):
-    """What the threads did since a look."""
+    """Activity of the threads since the last look."""
 
     RESTED = auto()
     """No thread has run, and none is about to."""

@@ -31,7 +31,7 @@ _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-en
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts:
-    """What a model's answer says about itself."""
+    """Facts about a model's answer."""
 
     status: int
     model: str = ""
@@ -68,7 +68,7 @@ class RepeatedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """How questions are asked."""
+    """Settings for repeating calls."""
 
     environment: Mapping[str, str]
     """Where keys (``OPENAI_API_KEY``, ...) and base URLs (``OPENAI_BASE_URL``, ...) are read."""

@@ -116,7 +116,7 @@ OnRow = Callable[[int, int, RowResult], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """How meaning is judged."""
+    """Settings for judging meaning."""
 
     judge: Judge
     records: Path

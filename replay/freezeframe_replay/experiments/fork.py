@@ -30,7 +30,7 @@ _FIRST_ERROR_STATUS: Final = 400
 
 
 class Target(StrEnum):
-    """What an edit changes."""
+    """Target of an edit."""
 
     INPUT = "input"
     """The entry point's arguments, at a path."""

@@ -35,7 +35,7 @@ _STRUCTURAL: Final = frozenset({Aspect.PATH, Aspect.SHAPE, Aspect.TARGET})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one perturbation did."""
+    """Result of one perturbation."""
 
     number: int
     """From 1, the same for the same seed."""
@@ -51,7 +51,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fuzzing:
-    """How a run is fuzzed."""
+    """Settings for fuzzing a run."""
 
     seed: int = 1
     rounds: int = 20

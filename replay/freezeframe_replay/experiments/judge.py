@@ -25,7 +25,7 @@ _PASSING: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a judge is shown. Texts are as recorded: redacted, and tagged JSON if the program's values are not text."""
+    """Input of a judge. Texts are as recorded: redacted, and tagged JSON if the program's values are not text."""
 
     run: str
     input: str

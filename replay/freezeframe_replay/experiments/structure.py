@@ -39,7 +39,7 @@ class Aspect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """What the comparison found. `recorded` and `candidate` are the calls that differ first, as text."""
+    """Result of the comparison. `recorded` and `candidate` are the first calls that differ, as text."""
 
     aspect: Aspect
     step: int | None = None

@@ -64,7 +64,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What one check found; `do` says what to do if it is not ok."""
+    """Result of one check; `do` is the remedy if it failed."""
 
     check: str
     grade: Grade

@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where to listen; 0 picks a free port."""
+    """Ports to listen on; 0 picks a free one."""
 
     grpc: int = 4317
     http: int = 4318

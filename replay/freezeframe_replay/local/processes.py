@@ -23,7 +23,7 @@ _POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What is noted about a started process."""
+    """Record of a started process."""
 
     name: str
     pid: int

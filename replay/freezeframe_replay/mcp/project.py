@@ -22,7 +22,7 @@ _MAX_NAME_LENGTH: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What the server was started with."""
+    """Options with which the server was started."""
 
     place: RunsPlace = field(default_factory=RunsPlace)
     program: tuple[str, ...] = ()

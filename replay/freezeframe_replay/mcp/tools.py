@@ -77,7 +77,7 @@ Step = Annotated[int, Field(ge=1, description="number of a step")]
 
 
 class Tools:
-    """What the server offers, over one project. Each method of `index.TOOLS` is a tool."""
+    """Tools of the server for one project. Each method in `index.TOOLS` is a tool."""
 
     def __init__(self, project: Project) -> None:
         self._project = project

@@ -15,7 +15,7 @@ from freezeframe_replay.sources.failures import FailureGroup, list_failures
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FailuresParameters:
-    """Which failures."""
+    """Selection of failures."""
 
     limit: int = 20
     """Groups at most, those of most runs first."""

@@ -14,7 +14,7 @@ from freezeframe_schemas.fixture import Fixture
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ShowParameters:
-    """Which run."""
+    """Selection of a run."""
 
     run: str
     full: bool = False

@@ -434,7 +434,7 @@ class _Entry:
 
 
 class _Entries:
-    """What `os.scandir` returns."""
+    """Result of `os.scandir`."""
 
     def __init__(self, entries: Iterator[_Entry]) -> None:
         self._entries = entries

@@ -47,7 +47,7 @@ Known = Callable[[Request], "Exchange | None"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstreams:
-    """Where the providers are, by name, and the variables that lead a program to the proxy instead."""
+    """Providers' addresses by name, and the variables that point a program to the proxy instead."""
 
     origins: Mapping[str, str]
     variables: Mapping[str, str]

@@ -26,7 +26,7 @@ _WITH_VALUE: Final = "WX"
 
 @dataclass(slots=True, kw_only=True)
 class _Line:
-    """What a command line of Python says."""
+    """Parts of a command line of Python."""
 
     options: list[str] = field(default_factory=list[str])
     module: str | None = None

@@ -54,7 +54,7 @@ OnLook = Callable[[Mapping[int, Served]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """How runs are re-enacted."""
+    """Options with which runs are re-enacted."""
 
     policy: ReplayPolicy = field(default_factory=ReplayPolicy)
     command: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Until:
-    """How long a program runs, and who looks on."""
+    """Time limit of a program, and its observers."""
 
     timeout_s: float
     peers: Peers
@@ -95,7 +95,7 @@ class _Until:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _How:
-    """How a program is started, see `reenact`."""
+    """Options for starting a program, see `reenact`."""
 
     command: Sequence[str] | None
     cwd: Path | None

@@ -172,7 +172,7 @@ class _Client:
 
 
 class _Lifespan:
-    """What a server does when it starts and stops. An application that knows nothing of it is left alone."""
+    """Start and stop of a server. An application without a lifespan is left alone."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -83,7 +83,7 @@ async def _each_async(messages: list[Any]) -> AsyncIterator[Any]:
 
 
 class _Context:
-    """What a servicer finds as the context of the request."""
+    """Context of a request, as a servicer sees it."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given

@@ -95,7 +95,7 @@ def _call_rq(function: Any, given: Mapping[str, Any]) -> Any:
 
 
 class _NoQueue:
-    """What a task of arq finds in place of its connection: it can enqueue, and nothing comes of it."""
+    """Replacement for the connection of an arq task: enqueuing has no effect."""
 
     async def enqueue_job(self, *_: Any, **__: Any) -> None:
         pass

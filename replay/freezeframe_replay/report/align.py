@@ -44,7 +44,7 @@ NO_OUTCOME: Final = "the outcome (not recorded)"
 
 
 class How(StrEnum):
-    """How two steps relate to each other."""
+    """Relation of two steps."""
 
     SAME = "same"
     CHANGED = "changed"

@@ -20,7 +20,7 @@ _STACK_LINES: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What went wrong in a run."""
+    """Failure of a run."""
 
     what: str
     """Class and message of the exception that ended the run, else its status message; empty for a run that is ok."""

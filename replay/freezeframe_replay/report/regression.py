@@ -15,7 +15,7 @@ from freezeframe_schemas.fixture import Fixture
 
 
 class Expect(StrEnum):
-    """What the test requires of the code."""
+    """Expectation of the test."""
 
     CHANGED = "changed"
     """That it behaves differently than recorded: for a run that went wrong."""

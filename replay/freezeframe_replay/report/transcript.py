@@ -95,7 +95,7 @@ def make_transcript(run: Run, outline: Outline | None = None) -> Transcript:
 
 @dataclass(slots=True, kw_only=True)
 class _Conversation:
-    """What is remembered of a conversation to see what the next call adds."""
+    """State of a conversation, from which the additions of the next call follow."""
 
     number: int
     lane: Lane

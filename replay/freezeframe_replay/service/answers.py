@@ -50,7 +50,7 @@ _MAX_BODY: Final = 1 << 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What answers here."""
+    """Versions of the service."""
 
     version: str
     """Of freezeframe."""
@@ -64,7 +64,7 @@ class About:
 
 
 async def get_about(request: web.Request) -> web.Response:
-    """What answers here."""
+    """Versions of the service."""
     store = await asyncio.to_thread(store_url, request.app[HOME])
     return _json(About(version=__version__, store=store, description=f"{BASE}/openapi.json"))
 
@@ -86,7 +86,7 @@ async def get_fixture(request: web.Request) -> web.Response:
 
 
 async def get_labels(request: web.Request) -> web.Response:
-    """What readers said of the run, under the empty name, and of its spans."""
+    """Labels of the run (under the empty name) and of its spans."""
     run = await asyncio.to_thread(load, request)
     return _json(await asyncio.to_thread(request.app[LABELS].of_run, run.trace_id))
 
@@ -109,7 +109,7 @@ async def get_sets(request: web.Request) -> web.Response:
 
 
 async def get_set(request: web.Request) -> web.Response:
-    """What came of each run of a dataset with each candidate."""
+    """Result of each run of a dataset with each candidate."""
     return _json((await asyncio.to_thread(read_grid, request)).values(only_changed=bool(request.query.get("changed"))))
 
 

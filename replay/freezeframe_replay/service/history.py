@@ -44,7 +44,7 @@ _OUR_WORDS: Final = frozenset({"run_id", "kind", "how", "call_kind", "version", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """What `replay.json` says."""
+    """Content of `replay.json`."""
 
     version: int
     noted: Noted
@@ -189,7 +189,7 @@ class History:
 
 
 class _Redacted:
-    """What is written of a replay: redacted under the policy of its run, with its key if that is here."""
+    """Return the report of a replay as written: redacted under its run's policy, with its key if available."""
 
     def __init__(self, fixture: Fixture, keys: Path) -> None:
         self._redactor = redactor_like(fixture.redaction, keys)[0] if fixture.redaction.policy else None

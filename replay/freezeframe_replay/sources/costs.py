@@ -28,7 +28,7 @@ CALLS: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What some calls of models cost."""
+    """Cost of some model calls."""
 
     usd: float
     """The sum of those that are known."""

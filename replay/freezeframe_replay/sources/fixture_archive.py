@@ -66,7 +66,7 @@ def _beside() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """What a packed file says about itself (``pack.json``)."""
+    """Description of a packed file (``pack.json``)."""
 
     run: str
     created_by: str

@@ -24,7 +24,7 @@ Read = Callable[[RunStore], Mapping[str, Mapping[str, "Label"]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a reader says about a run or a step."""
+    """A reader's label of a run or a step."""
 
     label: str
     """``good``, ``bad`` or any other word; may be empty if there is a note."""

@@ -23,7 +23,7 @@ _SNIPPET: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs, in which order, and where the page starts. Empty texts filter nothing."""
+    """Filter, order and first row of a page of runs. Empty texts filter nothing."""
 
     words: str = ""
     chosen: Mapping[str, str] = field(default_factory=dict[str, str])

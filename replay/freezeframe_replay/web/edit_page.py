@@ -25,7 +25,7 @@ _MAX_LENGTH: Final = 200_000
 
 
 class EditedPart(Enum):
-    """What the text of the form changes; the value is what `freezeframe experiment fork` calls it."""
+    """Target of the form's text; the value is its name in `freezeframe experiment fork`."""
 
     INPUT = "--input"
     """The input of the entry point, as tagged JSON."""
@@ -37,7 +37,7 @@ class EditedPart(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Editable:
-    """What can be changed."""
+    """Part of a run that can be edited."""
 
     answer: EditedPart
     place: str

@@ -22,7 +22,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What is known of the services and their data."""
+    """State of the services and their data."""
 
     status: Any
     """The collector's own report; None if it does not answer."""

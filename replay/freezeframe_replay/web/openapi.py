@@ -33,7 +33,7 @@ ERROR: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What is said of one route."""
+    """Description of one route."""
 
     method: str
     path: str

@@ -52,7 +52,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """What a list says of a replay."""
+    """Entry of a replay in a list."""
 
     number: int
     run_id: str

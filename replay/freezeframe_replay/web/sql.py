@@ -48,7 +48,7 @@ COOKBOOK: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlAnswer:
-    """What the store answered."""
+    """Answer of the store."""
 
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[Any]] = ()

@@ -36,7 +36,7 @@ _STATUSES: Final = tuple(StatusCode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one span may hold, and one request. A span over its limit is rejected by name; the rest of its batch is accepted."""
+    """Limits of one span and one request. A span over its limit is rejected by name; the rest of its batch is accepted."""
 
     spans: int = 100_000
     """Per request; a request with more is refused."""

@@ -19,7 +19,7 @@ from freezeframe_schemas import genai
 
 
 class Source(StrEnum):
-    """Where a column's value comes from."""
+    """Source of a column's value."""
 
     FIELD = "field"
     """A field of the span itself."""

@@ -36,7 +36,7 @@ def split(raw: bytes) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """How a value was split. The value itself is its pieces joined: it is not held a second time."""
+    """Pieces of a split value. The value itself is the pieces joined; it is not held a second time."""
 
     pieces: list[bytes]
     hashes: list[bytes]
@@ -45,7 +45,7 @@ class _Split:
 
 
 class SplitMemory:
-    """What was split last, by run and attribute: the next turn's value mostly begins, and often ends, the same way.
+    """Last split by run and attribute: the next turn's value mostly begins, and often ends, the same way.
 
     Only saves work: pieces and hashes are the same without it. Not thread-safe.
     """

@@ -66,7 +66,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What a list of spans becomes in the store."""
+    """Rows of a list of spans."""
 
     spans: Block
     payloads: Block

@@ -67,7 +67,7 @@ _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunList:
-    """What the text of the statement follows from."""
+    """Choices from which the text of the statement follows."""
 
     columns: tuple[str, ...]
     """Of the view ``runs``."""

@@ -67,7 +67,7 @@ class Cut(NamedTuple):
 
 
 class _Texts(NamedTuple):
-    """What is cut out of a value, without the quotes or brackets around it: the place of each text, its bytes, its name.
+    """Texts cut out of a value, without the quotes or brackets around them: place, bytes and name of each.
 
     Parallel lists: a tuple for each text would be one more object for the garbage collector, and `CutMemory` holds many.
     """
@@ -92,7 +92,7 @@ class _Remembered(NamedTuple):
 
 
 class CutMemory:
-    """What was cut last, by run and attribute: the next turn's value mostly begins, and often ends, the same way.
+    """Last cut by run and attribute: the next turn's value mostly begins, and often ends, the same way.
 
     Only saves work: cuts are the same without it. Not thread-safe.
     """

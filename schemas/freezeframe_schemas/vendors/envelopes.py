@@ -28,7 +28,7 @@ _MCP_SPANS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTool:
-    """What a span says about a tool call. None: it does not say."""
+    """Facts about a tool call in a span. None: not reported."""
 
     arguments: JsonValue
     result: JsonValue

@@ -40,7 +40,7 @@ class Thought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a model says. `pieces` joined are the text; a stream sends one per chunk."""
+    """Answer of a model. `pieces` joined are the text; a stream sends one per chunk."""
 
     pieces: Sequence[str] = ()
     tool_calls: Sequence[ToolCall] = ()

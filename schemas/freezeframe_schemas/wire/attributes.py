@@ -22,7 +22,7 @@ _HASH_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageCounts:
-    """Where a provider's usage object has each count of tokens.
+    """Keys of the token counts in a provider's usage object.
 
     Of several places, the first with a whole number counts. A place is a field, or the way to it: ``details.cached``.
     """

@@ -61,7 +61,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """How a format streams an answer."""
+    """Streaming of a format."""
 
     assemble: Assemble = _last_object
     has_ended: HasEnded = _never_shows

@@ -28,7 +28,7 @@ class Frame:
 
 
 class Form(StrEnum):
-    """How a body holds an answer. The value is its content type."""
+    """Framing of an answer in a body. The value is its content type."""
 
     DOCUMENT = "application/json"
     EVENTS = "text/event-stream; charset=utf-8"

@@ -28,7 +28,7 @@ _NO_EXTRA: Final[Extra] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What every part has. A part's own fields are written as JSON in the order in which its class lists them."""
+    """Fields common to all parts. A part's own fields are written as JSON in the order in which its class lists them."""
 
     extra: Extra = field(default_factory=no_extra)
 
@@ -76,7 +76,7 @@ class ServerToolCallPart(_Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerToolCallResponsePart(_Part):
-    """What the provider's own tool answered; `server_tool_call_response` is ``{"type": ..., ...}``."""
+    """Answer of the provider's own tool; `server_tool_call_response` is ``{"type": ..., ...}``."""
 
     type: ClassVar[str] = "server_tool_call_response"
     id: str | None = None

@@ -40,7 +40,7 @@ Shape = Callable[[JsonObject], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What an HTTP request is: the dialect it speaks (bound to what the URL says) and the provider's name."""
+    """Dialect of an HTTP request, bound to the facts in its URL, and the provider's name."""
 
     dialect: WireDialect
     provider: str

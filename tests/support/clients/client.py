@@ -26,7 +26,7 @@ CORE: Final = "core"
 
 
 class Column(StrEnum):
-    """What applications do with a client."""
+    """Uses of a client by applications."""
 
     SYNC = "sync"
     ASYNC = "async"
@@ -38,11 +38,11 @@ class Column(StrEnum):
 
 
 class OutOfOrder(Exception):
-    """What the tool raises when it fails: an exception of the application."""
+    """Exception of the application that the failing tool raises."""
 
 
 class World:
-    """What a trial is given: where the providers are, and a tool with an effect."""
+    """Input of a trial: the providers' addresses, and a tool with an effect."""
 
     def __init__(self, port: int) -> None:
         self._port = port

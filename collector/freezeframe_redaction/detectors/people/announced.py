@@ -60,7 +60,7 @@ _FORMS = _RULES.forms
 
 
 def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
-    """Whether a line begins with a greeting and these words, and ends, or goes on after a comma: ``Hi Ndapewa, please``."""
+    """Return whether these words follow a greeting and end the line or precede a comma: ``Hi Ndapewa, please``."""
     start, end = tokens[0][0], tokens[-1][1]
     return (
         len(tokens) <= 3
@@ -73,7 +73,7 @@ def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -
 
 
 def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
-    """Whether the words are a separate line below ``Kind regards`` or the two dashes of a signature."""
+    """Return whether the words are a separate line below ``Kind regards`` or the two dashes of a signature."""
     start, end = tokens[0][0], tokens[-1][1]
     before = text[max(low, start - 48) : start]
     ending = _FORMS.end_of_letter.search(before) if "\n" in before[-16:] else None

@@ -72,7 +72,7 @@ Item = tuple[Candidate, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameJudgement:
-    """What the evidence says about one name. Features hold words of the text: for its owner's eyes only."""
+    """The evidence's judgement of one name. Features contain words of the text: show them to its owner only."""
 
     item: Item
     named: Candidate
@@ -87,7 +87,7 @@ class NameJudgement:
 
     @property
     def is_name(self) -> bool:
-        """Whether the name is accepted."""
+        """True if the name is accepted."""
         return self.score >= self.least
 
 
@@ -126,7 +126,7 @@ class Evidence:
         return first, last
 
     def _is_apart(self, text: str, two: Sequence[Span], word: Sequence[str]) -> bool:
-        """Whether one of two words in a row, of which these are the features, is none of the name of the other one."""
+        """Return whether one of two words in a row, of which these are the features, is none of the name of the other one."""
         (start, end), (behind, _) = two
         return end - start > _MAX_JOINING_LETTERS and text[end:behind].isspace() and self.score([word])[0] < MIN_EDGE_SCORE
 
@@ -156,7 +156,7 @@ class Evidence:
 
 
 def is_judged(detector: str, kind: str, name: str) -> bool:
-    """Whether a name of the detector needs a second opinion, and the evidence can give one."""
+    """Return whether a name of the detector needs a second opinion, and the evidence can give one."""
     return detector in JUDGED and kind not in _CERTAIN and max(name) < _BEYOND_LATIN
 
 

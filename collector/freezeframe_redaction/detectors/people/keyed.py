@@ -116,7 +116,7 @@ _IS_SMALL_GIVEN, _IS_SMALL_SURNAME = map(test_of, ("plain >2", "!common !office"
 
 
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """What follows a label of people is a person, unless one of its words cannot be part of a name."""
+    """Find the person after a label of people; none if one of the words cannot be part of a name."""
     start = at - 1
     signed = _FORMS.signed.search(text, max(low, start - 8), start)
     end = signed.start() if signed else text.rfind("\n", low, start)
@@ -160,7 +160,7 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
 
 
 def _is_label_of_people(text: str, low: int, end: int) -> bool:
-    """Whether the text that ends here, except for quotes and a colon, is a label of people."""
+    """Return whether the text that ends here, except for quotes and a colon, is a label of people."""
     stem = text[max(low, end - 40) : end].rstrip(" \t\r\n\"'*:=-")
     behind = _FORMS.label_behind.search(stem)
     if behind is None:
@@ -170,18 +170,18 @@ def _is_label_of_people(text: str, low: int, end: int) -> bool:
 
 
 def _is_login(login: str) -> bool:
-    """Whether a login is made of a name: with an initial, of any that is not an ordinary word (``brannigan.t``)."""
+    """Return whether a login is made of a name: with an initial, of any that is not an ordinary word (``brannigan.t``)."""
     words = [word for word in re.split("[._]", login) if len(word) > 1]
     return all(map(_IN_LOGIN, words)) and (any(map(_GIVEN_IN_LOGIN, words)) if len(words) > 1 else _ALONE_IN_LOGIN(words[0]))
 
 
 def _is_nick(nick: str) -> bool:
-    """Whether a nick is made of a name: ``siobhan_w``, or an initial and a surname of the lists."""
+    """Return whether a nick is made of a name: ``siobhan_w``, or an initial and a surname of the lists."""
     return _is_login(nick) if "_" in nick or "." in nick else nick in GIVEN or _SURNAME_IN_NICK(nick[1:])
 
 
 def _is_home(folder: str) -> bool:
-    """Whether a home directory is called after a name: as a login, with a dash, or a given name and a surname in one word."""
+    """Return whether a home directory is named after a person: a login, a name with a dash, or two names in one word."""
     login = folder.lower().replace("-", "_").strip("._")
     if "_" in login or "." in login:
         return _is_login(login)
@@ -193,7 +193,7 @@ _NOT_OWN: Final = frozenset(phrases("keyed.nobodys_homes"))
 
 
 def _is_own_home(folder: str) -> bool:
-    """Whether a home directory of a personal machine may tell whose it is."""
+    """Return whether a home directory of a personal machine may tell whose it is."""
     words = {folder.lower(), *re.split("[._-]", folder.lower())}
     return _NOT_OWN.isdisjoint(words) and not any(map(names.is_ordinary, words))
 

@@ -86,7 +86,7 @@ def real(text: str, tokens: Iterable[tuple[int, int]]) -> list[str]:
 
 
 def is_known(word: str) -> bool:
-    """Whether a list has the word, or a part of it."""
+    """Return whether a list has the word, or a part of it."""
     lowered = word.lower()
     return (
         lowered in GIVEN
@@ -96,23 +96,23 @@ def is_known(word: str) -> bool:
 
 
 def is_given_name(word: str) -> bool:
-    """Whether the word is a given name, or a double one that begins with one."""
+    """Return whether the word is a given name, or a double one that begins with one."""
     lowered = word.lower()
     return lowered in GIVEN or ("-" in lowered and lowered.split("-")[0] in GIVEN)
 
 
 def is_ordinary(word: str) -> bool:
-    """Whether the word is one of ordinary prose or documentation."""
+    """Return whether the word is one of ordinary prose or documentation."""
     return word.lower() in COMMON
 
 
 def is_title(word: str) -> bool:
-    """Whether the word is a title, in any case."""
+    """Return whether the word is a title, in any case."""
     return word.capitalize() in _ANY_TITLE
 
 
 def is_brand(words: Sequence[str]) -> bool:
-    """Whether two words in a row are a country, or a company, a product or a method named after people: ``Wells Fargo``."""
+    """Return whether two words are a country, or a company, product or method named after people: ``Wells Fargo``."""
     pairs = [f"{one} {next_}".lower() for one, next_ in pairwise(words)]
     pairs += [pair.removesuffix("'s") for pair in pairs]
     return not (NAMED_AFTER.isdisjoint(pairs) and COUNTRIES.isdisjoint(pairs))
@@ -163,19 +163,19 @@ def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _may_follow(given: str, surname: str, word: str) -> bool:
-    """Whether the word stands beside a whole name: ``Andrea Jung Biography``, ``Jane Doe Feedback``."""
+    """Return whether the word stands beside a whole name: ``Andrea Jung Biography``, ``Jane Doe Feedback``."""
     word = word.removesuffix("'s")
     is_listed = is_known(word) or not word.isascii() or has_form_of_surname(word)
     return len(word) > 2 and is_whole(given, surname) and not is_listed
 
 
 def is_whole(given: str, surname: str) -> bool:
-    """Whether two words are a name by the lists alone, to which no third one need belong."""
+    """Return whether two words are a name by the lists alone, to which no third one need belong."""
     return is_plain_given_name(given) and surname.lower() in SURNAMES and surname not in PARTICLES
 
 
 def has_form_of_surname(word: str) -> bool:
-    """Whether the word ends as surnames do and is one, or is written with foreign letters."""
+    """Return whether the word ends as surnames do and is one, or is written with foreign letters."""
     lowered = word.lower()
     return (
         len(word) > 5
@@ -186,13 +186,13 @@ def has_form_of_surname(word: str) -> bool:
 
 
 def is_plain_given_name(word: str) -> bool:
-    """Whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
+    """Return whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
     lowered = word.lower()
     return lowered in GIVEN and lowered not in COMMON and lowered not in TECHNICAL and lowered not in RARELY_GIVEN
 
 
 def may_be_name(word: str) -> bool:
-    """Whether the word may be part of a name, by its look: not an office, an ordinary word, camel case or an acronym."""
+    """Return whether the word may be part of a name, by its look: not an office, an ordinary word, camel case or an acronym."""
     lowered = word.lower()
     if lowered in NOT_NAMES or lowered in OFFICES or lowered in TECHNICAL or not word[:1].isupper():
         return False

@@ -44,7 +44,7 @@ _Spans = Sequence[tuple[int, int]]
 
 
 def is_nobodys(text: str, low: int, high: int, found: Candidate) -> bool:
-    """Whether a name in the leaf ``text[low:high]`` is a famous one, or part of what a thing is called."""
+    """Return whether a name in the leaf ``text[low:high]`` is a famous one, or part of what a thing is called."""
     if found.class_ != names.CLASS or found.kind not in _BY_WORDS_ALONE:
         return False
     low, high = max(low, found.start - _REACH), min(high, found.end + _REACH)
@@ -78,12 +78,12 @@ def _is_famous(text: str, words: _Spans, first: int, last: int) -> bool:
 
 
 def _may_be_of_a_name(word: str) -> bool:
-    """Whether the word next to a famous name makes it another one: ``Anna Galileo Galilei``, but not ``Aula Galileo Galilei``."""
+    """Return whether the next word makes a famous name another one: ``Anna Galileo Galilei``, not ``Aula Galileo Galilei``."""
     return (word in GIVEN or word in SURNAMES) and word not in COMMON and word not in _FOR_THINGS
 
 
 def _is_of_a_thing(text: str, low: int, words: _Spans, first: int, last: int) -> bool:
-    """Whether a word for a thing is the first or last of these words or right next to them: ``Grace Hopper Hall``."""
+    """Return whether a word for a thing is the first or last of these words or right next to them: ``Grace Hopper Hall``."""
     if _FORMS.leads_to_thing.search(text, low, words[first][0]):
         return True
     for index in (first - 1, first):
@@ -105,7 +105,7 @@ def _is_of_a_thing(text: str, low: int, words: _Spans, first: int, last: int) ->
 
 
 def _leads(word: str) -> bool:
-    """Whether a name after the word is that of a room, a school and the like: ``sala``, ``Besprechungsraum``."""
+    """Return whether a name after the word is that of a room, a school and the like: ``sala``, ``Besprechungsraum``."""
     word = word.rpartition("'")[2].rpartition("’")[2]
     lowered = word.lower()
     if lowered in _BEFORE or (word[:1].isupper() and lowered in _BEFORE_WITH_CAPITAL):
@@ -114,7 +114,7 @@ def _leads(word: str) -> bool:
 
 
 def _follows(word: str, given: str, before: str) -> bool:
-    """Whether the word makes a thing of the name before it; one that is a surname too does only behind a whole name."""
+    """Return whether the word makes a thing of the name before it; one that is a surname too does only behind a whole name."""
     lowered = word.lower()
     if not before or not (lowered in _BEHIND or (word[:1].isupper() and lowered in _BEHIND_WITH_CAPITAL)):
         return False

@@ -96,12 +96,12 @@ _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", 
 
 
 def _is_named_after(words: list[str], behind: str) -> bool:
-    """Whether the words are something that is named after a person: ``Bellman Ford``, ``Grace Hopper Award``."""
+    """Return whether the words are something that is named after a person: ``Bellman Ford``, ``Grace Hopper Award``."""
     return words[-1].lower() in _COMPANIES or _FORMS.named_after.match(behind) is not None or names.is_brand(words)
 
 
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
-    """Whether words that end in a surname fill a line or follow a word that leads to a person, as in an address block."""
+    """Return whether a surname phrase is alone on its line or follows a cue word, as in an address block."""
     if not (2 <= len(words) <= 4 and all(map(_IS_NO_WORD, words)) and _MAY_BE_FIRST(words[0]) and _IS_SURNAME(words[-1])):
         return False
     before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
@@ -127,7 +127,7 @@ _PAIRS = tuple(
 
 
 def _pairs(words: list[str], index: int) -> bool:
-    """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
+    """Return whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
     if (index and _MAKES_A_PLACE(words[index - 1])) or _IS_NEVER_FIRST(first):
         return False
@@ -153,7 +153,7 @@ _JOINING_PLACES_TOO = frozenset("Van Von De Della Di Du Dos Da Ap".split())
 
 
 def _is_joined_surname(words: list[str]) -> bool:
-    """Whether a capitalised word is followed by what joins two words of a surname: ``Fiachra Mac Giolla``, ``Hamdan Al Maktoumi``."""
+    """Return whether a particle of a surname follows a capitalised word: ``Fiachra Mac Giolla``, ``Hamdan Al Maktoumi``."""
     return (
         len(words) == 3
         and (words[1] in _JOINING or (words[1] in _JOINING_PLACES_TOO and names.is_plain_given_name(words[0])))

@@ -278,12 +278,12 @@ class ReplayedResult:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the run met the end of the rows."""
+        """True if the run met the end of the rows."""
         return self._recorded.get("whole", "more" not in self._recorded)
 
     @property
     def steps(self) -> int:
-        """How many rows there are, or one more if the result does not end there."""
+        """Number of rows, or one more if the result does not end there."""
         return len(self._recorded["rows"]) + (not self.is_whole or "error" in self._recorded)
 
     @property
@@ -293,12 +293,12 @@ class ReplayedResult:
 
     @property
     def description(self) -> tuple[tuple[Any, ...], ...] | None:
-        """What DB-API 2.0 says about the columns."""
+        """Description of the columns, as in DB-API 2.0."""
         return None if self.columns is None else tuple((name, *(None,) * 6) for name in self.columns)
 
     @property
     def rowcount(self) -> Any:
-        """How many rows the statement has met so far."""
+        """Number of rows read so far."""
         came = self._at >= len(self._recorded["rows"])
         return self._recorded.get("rowcount_then", self._recorded["rowcount"]) if came else self._recorded["rowcount"]
 

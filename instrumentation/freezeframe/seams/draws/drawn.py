@@ -22,7 +22,7 @@ _STRIDE: Final = 8192
 
 
 class ServedDraws:
-    """What the lanes of a replay draw."""
+    """Random values that the lanes of a replay draw."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}

@@ -39,7 +39,7 @@ _MAX_LOOKS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
-    """What an adapter says about a call before it happens."""
+    """An adapter's description of a call before it happens."""
 
     kind: Kind
     name: str

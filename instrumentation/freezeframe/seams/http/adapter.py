@@ -37,7 +37,7 @@ from freezeframe_schemas.wire.registry import dialect_named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """How freezeframe classifies an HTTP call."""
+    """Kind of an HTTP call."""
 
     kind: Kind
     dialect: str | None = None

@@ -346,7 +346,7 @@ def _delegate(name: str) -> Callable[..., Any]:
 
 
 class _Protocol:
-    """What a stream reader needs of its protocol: flow control, which does nothing here."""
+    """The protocol that a stream reader expects: flow control, which does nothing here."""
 
     _reading_paused = False
 

@@ -96,7 +96,7 @@ def _after_fork_in_child() -> None:
 
 
 class _Forked(threading.local):
-    """What the forking thread passes to the forked process."""
+    """State that the forking thread passes to the forked process."""
 
     place: Place | None = None
 

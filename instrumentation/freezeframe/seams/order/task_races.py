@@ -62,7 +62,7 @@ def _wrap_as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _AsCompleted:
-    """What `asyncio.as_completed` returns: coroutines, or from Python 3.13 on in ``async for`` the tasks themselves."""
+    """Result of `asyncio.as_completed`: coroutines, or from Python 3.13 on in ``async for`` the tasks themselves."""
 
     def __init__(self, original: Callable[..., Any], fs: Any, timeout: float | None, caller: str) -> None:
         self._original = original

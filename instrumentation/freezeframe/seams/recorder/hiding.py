@@ -65,7 +65,7 @@ _MESSAGES: Final = ((*_ASKED, _TOOLS), _ANSWERED)
 
 @runtime_checkable
 class MasksValues(Protocol):
-    """What is used of ``openinference.instrumentation.TraceConfig``."""
+    """The part of ``openinference.instrumentation.TraceConfig`` that is used."""
 
     def mask(self, key: str, value: str) -> object:
         """Return the value as it may be recorded."""

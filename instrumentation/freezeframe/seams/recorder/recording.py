@@ -74,7 +74,7 @@ class Losses(Protocol):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Recorder:
-    """What the seams of a process record with: made by `instrument()`."""
+    """The recorder that the seams of a process share; made by `instrument()`."""
 
     tracer: Tracer
     settings: Settings

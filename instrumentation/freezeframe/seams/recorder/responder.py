@@ -30,7 +30,7 @@ class Call:
 
 
 class Feed(StrEnum):
-    """What a program takes from its surroundings besides calls."""
+    """Inputs of a program other than calls: environment, time, random numbers."""
 
     READING = "reading"
     """The next of a series of readings, such as the UUIDs of one lane and file."""

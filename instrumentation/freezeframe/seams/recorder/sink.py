@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Payload(Protocol):
-    """What is kept with a span until it is exported."""
+    """Data kept with a span until its export."""
 
     @property
     def size(self) -> int:

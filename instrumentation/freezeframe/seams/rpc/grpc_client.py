@@ -81,7 +81,7 @@ def asked(callable_: Any, request: Any, *, sends: bool) -> calls.Describe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """How a call ended: as recorded, or as it just did."""
+    """Outcome of a call, recorded or live."""
 
     reply: Any
     """``{"message": ..., "code": "OK", "details": "", "trailing": [["name", "value"]]}``."""

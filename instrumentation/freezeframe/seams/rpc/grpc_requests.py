@@ -28,7 +28,7 @@ _PATIENCE_S: Final = 5.0
 
 
 class Unsent:
-    """What a client streams that sends one request, which is part of the call: nothing."""
+    """An empty stream, for a client whose one request is part of the call."""
 
     is_live = False
     """A replay makes the call for real: then grpc takes the messages."""
@@ -132,7 +132,7 @@ class SentLater(_Noted):
 
     @property
     def given(self) -> SentLater | None:
-        """What grpc is given instead of the iterator; None if there is none."""
+        """Iterator to pass to grpc in place of the original; None if there is none."""
         return None if self._requests is None else self
 
     def __aiter__(self) -> AsyncIterator[Any]:

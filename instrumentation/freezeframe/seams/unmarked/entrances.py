@@ -49,7 +49,7 @@ IMPORTS: Final[Any] = getattr(sys.modules.get("_frozen_importlib"), "_module_loc
 
 
 class ImportWatch:
-    """What the entrances ask outside of runs, beside `ACTIVITY`."""
+    """Questions of the entrances outside of runs, in addition to `ACTIVITY`."""
 
     __slots__ = ("known", "on")
 
@@ -61,7 +61,7 @@ class ImportWatch:
 
 
 class _HomeModule:
-    """What an entrance is bound to, as a function written in C is to its module.
+    """Object that an entrance is bound to, as a C function is to its module.
 
     So it is no function of a class that holds it, as one that is written in Python would be; and it can be pickled by name.
     """

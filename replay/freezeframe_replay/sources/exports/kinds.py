@@ -26,7 +26,7 @@ from freezeframe_schemas.wire.document import JsonObject, dump
 
 
 class Needs(StrEnum):
-    """What an export needs of a run."""
+    """Input of an export."""
 
     SPANS = "spans"
     """A fixture does not hold them."""

@@ -44,7 +44,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What was said in a run."""
+    """Conversation of a run."""
 
     number: int
     """From 1, in the file."""

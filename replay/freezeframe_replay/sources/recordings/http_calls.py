@@ -55,7 +55,7 @@ class HttpCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What the spans of a file have in common."""
+    """Properties shared by the spans of a file."""
 
     kind: str
     """The kind of the recording, ``vcr``."""

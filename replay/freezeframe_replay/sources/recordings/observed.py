@@ -34,7 +34,7 @@ Read = Callable[[Path, Origin], Iterator[SpanRecord]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """How a backend names what any span has; a dot leads into an object or list."""
+    """A backend's names for the fields of every span; a dot leads into an object or list."""
 
     word: str
     """What it calls a span."""
@@ -49,7 +49,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedNames(Names):
-    """How it names the rest, if it keeps requests and answers next to the span's fields."""
+    """Its names for the rest, if it keeps requests and answers next to the span's fields."""
 
     lists: tuple[str, ...]
     """The fields of a document that may hold the spans."""
