@@ -15,15 +15,17 @@ from typing import Any
 
 import pytest
 from arbitrary import spans as arbitrary_spans
+from clients.team import all_teams
 from followed_page import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import listening
+from recorded_teams import recorded_team
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.report.render import counted
 from freezeframe_replay.sources.exports.endpoints import HEADERS_VARIABLE
-from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported, Needs
+from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported, Needs, requests_of_spans
 from freezeframe_replay.sources.exports.openinference import in_openinference
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
@@ -226,6 +228,18 @@ def test_what_is_said_comes_back_from_openinference_as_it_was(scenario: str) -> 
                 assert out.attributes.get(name) == span.attributes.get(name)
             compared += 1
     assert compared
+
+
+@pytest.mark.parametrize("name", sorted(all_teams()))
+def test_tokens_of_a_call_that_an_instrumentor_reports_too_are_exported_once(name: str) -> None:
+    """Phoenix adds up those of all spans; nothing else of the instrumentor's spans is changed."""
+    spans = recorded_team(name)
+    (batch,) = requests_of_spans([Exported(run_id="", spans=spans)], EXPORTS["phoenix"], Export())
+    assert [span.integer("llm.token_count.prompt") for span in batch if "llm.token_count.prompt" in span.attributes] == [
+        span.integer(genai.USAGE_INPUT_TOKENS) for span in spans if genai.USAGE_INPUT_TOKENS in span.attributes
+    ]
+    for sent, span in zip(batch, spans, strict=True):
+        assert {key for key in span.attributes if not key.startswith("llm.token_count.")} <= sent.attributes.keys()
 
 
 def spoken(text: Any) -> list[Any]:

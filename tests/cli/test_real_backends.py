@@ -13,16 +13,21 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from clients.team import all_teams
 from followed_page import ROOT
+from recorded_teams import recorded_team
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.local.target import RunsPlace, list_elsewhere, load_run
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.run import Run
 
 _TRIES = 2000
@@ -132,3 +137,28 @@ def test_a_run_goes_out_to_a_real_backend_and_comes_back_to_the_byte(
     if name == "mlflow":
         (stored,) = runs_of_recording(tmp_path / "mlflow.db", RECORDINGS["mlflow"])
         assert_same(stored, run)
+
+
+def test_phoenix_names_the_agents_of_a_team_at_each_call(tmp_path: Path) -> None:
+    """As the conventions name it and as OpenInference does; and the spans of its instrumentors are there as they were."""
+    with running("phoenix", _phoenix, tmp_path) as address:
+        rest = f"http://{address}/v1/projects"
+        for name, team in all_teams().items():
+            sent = recorded_team(name)
+            file = tmp_path / f"{name}.pb"
+            file.write_bytes(encode_traces(sent))
+            assert main(["export", str(file), "--unredacted", "--to", "phoenix", f"http://{address}/{name}"]) == 0
+            rows: list[dict[str, Any]] = []
+            for _ in range(_TRIES):  # it stores what it has taken a moment later
+                with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{rest}/{name}/spans?limit=100") as page:
+                    rows = json.load(page)["data"]
+                if len(rows) == len(sent):
+                    break
+            kept = {row["context"]["span_id"]: row["attributes"] for row in rows}
+            calls = [span for span in sent if span.text(genai.OPERATION_NAME) == genai.OP_CHAT]
+            assert {kept[span.span_id]["agent.name"] for span in calls} == set(team.agents)
+            tokens = sum(attributes.get("llm.token_count.prompt", 0) for attributes in kept.values())
+            assert tokens == sum(span.integer(genai.USAGE_INPUT_TOKENS) or 0 for span in calls)  # each call counts once
+            for span in sent:
+                assert kept[span.span_id].get(genai.AGENT_NAME) == span.text(genai.AGENT_NAME)
+                assert span.attributes.get("graph.node.id") == kept[span.span_id].get("graph.node.id")

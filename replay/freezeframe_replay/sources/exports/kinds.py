@@ -13,7 +13,7 @@ from freezeframe._version import __version__
 from freezeframe_replay.sources.exports import datasets
 from freezeframe_replay.sources.exports.datasets import DatasetExample, examples_of, write_lines, write_pytest
 from freezeframe_replay.sources.exports.endpoints import LANGFUSE, LANGSMITH, MLFLOW, OTLP, PHOENIX, Endpoint
-from freezeframe_replay.sources.exports.openinference import in_openinference
+from freezeframe_replay.sources.exports.openinference import in_openinference, reported_again
 from freezeframe_replay.sources.otlp_requests import batches_of_spans
 from freezeframe_replay.sources.recordings.har import write_har
 from freezeframe_replay.sources.recordings.vcr import write_cassette
@@ -74,8 +74,8 @@ class ExportKind:
     """Several runs then go into a directory."""
     endpoint: Endpoint | None = None
     """Where it can be sent, if anywhere."""
-    prepare: Callable[[SpanRecord], SpanRecord] | None = None
-    """Adds to each span what its readers show."""
+    in_openinference: bool = False
+    """Whether its readers show OpenInference's attributes."""
 
 
 def form_of(kind: ExportKind, destination: str) -> str:
@@ -125,11 +125,11 @@ def _har(runs: Iterable[Exported], export: Export) -> Iterator[str]:
 
 def requests_of_spans(runs: Iterable[Exported], kind: ExportKind, export: Export) -> Iterator[list[SpanRecord]]:
     """Yield the spans in pieces that a receiver takes in one request."""
-    prepare = kind.prepare
     for run in runs:
+        again = reported_again(run.spans) if kind.in_openinference else ()
         for batch in batches_of_spans(iter(run.spans)):
             export.written += len(batch)
-            yield batch if prepare is None else [prepare(span) for span in batch]
+            yield [in_openinference(span, again) for span in batch] if kind.in_openinference else batch
 
 
 def _otlp(name: str) -> Write:
@@ -179,8 +179,8 @@ def _calls(name: str, makes: str, form: str, write: Write, loses: str = _BYTES_L
 
 
 def _spans(name: str, makes: str, endpoint: Endpoint, loses: str = "", *, shown: bool = False) -> ExportKind:
-    forms, prepare = ("jsonl", "json", "pb"), in_openinference if shown else None
-    return ExportKind(name, makes, forms, _otlp(name), Needs.SPANS, "span", loses, endpoint=endpoint, prepare=prepare)
+    forms = ("jsonl", "json", "pb")
+    return ExportKind(name, makes, forms, _otlp(name), Needs.SPANS, "span", loses, endpoint=endpoint, in_openinference=shown)
 
 
 def _dataset(name: str, makes: str, form: str, write: Write) -> ExportKind:

@@ -7,7 +7,9 @@ Source: https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conven
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from freezeframe_replay.sources.exports.chat import answered, input_messages, tools_offered
@@ -16,6 +18,7 @@ from freezeframe_schemas.span import AttributeValue, SpanRecord
 from freezeframe_schemas.wire.document import JsonObject, as_object, as_objects, as_text, dump, parse
 
 _KIND: Final = "openinference.span.kind"
+_TOKENS: Final = "llm.token_count."
 _KINDS: Final = {
     genai.OP_CHAT: "LLM",
     genai.OP_TEXT_COMPLETION: "LLM",
@@ -30,6 +33,7 @@ _RENAMED: Final = {
     genai.USAGE_INPUT_TOKENS: "llm.token_count.prompt",
     genai.USAGE_OUTPUT_TOKENS: "llm.token_count.completion",
     genai.CONVERSATION_ID: "session.id",
+    genai.AGENT_NAME: "agent.name",
 }
 _PARAMETERS: Final = {
     "model": genai.REQUEST_MODEL,
@@ -40,10 +44,34 @@ _PARAMETERS: Final = {
 }
 
 
-def in_openinference(span: SpanRecord) -> SpanRecord:
-    """Return the span with OpenInference's attributes added; a span that has them unchanged."""
+def reported_again(spans: Iterable[SpanRecord]) -> frozenset[str]:
+    """Return the spans in which instrumentors report model calls whose tokens we counted.
+
+    Our span of the call is below theirs or beside it, in its time.
+    """
+    spans = list(spans)
+    counted: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in spans:
+        if genai.EXCHANGE_KIND in span.attributes and genai.USAGE_INPUT_TOKENS in span.attributes:
+            counted[span.parent_span_id].append(span)
+    return frozenset(
+        span.span_id
+        for span in spans
+        if span.attributes.get(_KIND) == "LLM"
+        and any(
+            span.start_time_unix_nano <= call.start_time_unix_nano <= span.end_time_unix_nano
+            for call in (*counted[span.span_id], *counted[span.parent_span_id])
+        )
+    )
+
+
+def in_openinference(span: SpanRecord, again: Container[str] = ()) -> SpanRecord:
+    """Return the span with OpenInference's attributes added; one that has them unchanged, or without tokens if in `again`."""
     if _KIND in span.attributes:
-        return span
+        if span.span_id not in again:
+            return span
+        kept = {name: value for name, value in span.attributes.items() if not name.startswith(_TOKENS)}
+        return replace(span, attributes=kept)
     kind = _KINDS.get(span.text(genai.OPERATION_NAME) or "", "CHAIN")
     found = {_KIND: kind, **dict(_plain(span, kind)), **dict(_of_kind(span, kind))}
     return span.with_attributes({name: value for name, value in found.items() if value is not None})
@@ -70,8 +98,6 @@ def _of_kind(span: SpanRecord, kind: str) -> Iterator[tuple[str, AttributeValue]
             yield "tool.name", span.attributes.get(genai.TOOL_NAME)
             yield "tool.id", span.attributes.get(genai.TOOL_CALL_ID)
             yield "tool.description", span.attributes.get(genai.TOOL_DESCRIPTION)
-        case "AGENT":
-            yield "agent.name", span.attributes.get(genai.AGENT_NAME)
         case "EMBEDDING":
             yield "embedding.model_name", span.attributes.get(genai.REQUEST_MODEL)
         case "RETRIEVER":
