@@ -86,6 +86,35 @@ def test_extras_are_declared() -> None:
     assert {extra: path for extra, path in named.items() if extra not in declared} == {}
 
 
+BY_ITS_BARE_NAME = (
+    r"(?:\b(?:pip3?|pipx|uv)(?: pip| tool)? install|\buvx|\bpipx run)(?: -[-\w]+)*"
+    r" ['\"]?freezeframe(?:\[[\w,]+\])?['\"]?(?! @)(?=$|[\s'\"`;)])"
+)
+
+
+def test_nothing_installs_this_package_from_an_index() -> None:
+    """Whoever takes the name there first would decide what runs (docs/decisions/0198-no-message-names-an-index.md)."""
+    code = [path for folder in ("schemas", "instrumentation", "collector", "replay") for path in (ROOT / folder).rglob("*.*")]
+    texts = [
+        path for path in [*PAGES, *code] if path.suffix in {".py", ".sh", ".toml", ".yml", ".yaml", ".html", ".md", ".txt"}
+    ]
+    texts = [path for path in texts if "decisions" not in path.parts]
+    assert [name(path) for path in texts if re.search(BY_ITS_BARE_NAME, path.read_text(), flags=re.MULTILINE)] == []
+    for typed in (
+        "pip install freezeframe",
+        "pip install 'freezeframe[ui]'",
+        "uv pip install -U freezeframe",
+        "uvx freezeframe",
+    ):
+        assert re.search(BY_ITS_BARE_NAME, typed), typed
+    for typed in (
+        "pip install '/path/to/freezeframe[ui]'",
+        "pip install 'freezeframe[ui] @ file:///x'",
+        "uvx --from 'W[demo]' x",
+    ):
+        assert not re.search(BY_ITS_BARE_NAME, typed), typed
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page: Path) -> None:
     known = {*TOP, *HIDDEN, "COMMAND", *re.findall(r'^\+ +"([a-z]+)": "', page.read_text(), flags=re.MULTILINE)}  # that it adds
