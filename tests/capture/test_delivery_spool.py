@@ -97,7 +97,10 @@ def test_spans_wait_on_the_disk_while_the_collector_is_down_and_a_later_process_
     assert (later.drained.delivered, later.waiting, list(spool.iterdir())) == (2, 0, [])
 
 
-def test_the_same_process_delivers_once_the_collector_is_back(receiver: Receiver, spool: Path) -> None:
+def test_the_same_process_delivers_once_the_collector_is_back(
+    receiver: Receiver, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freezeframe.export.spooling._PATIENCE_S", 0.1)
     handle, exporter = start(receiver.url, spool, export_timeout_s=60)
     work("while it is down")
     handle.flush(10)

@@ -37,6 +37,7 @@ for name in ("results", "queue"):
     os.makedirs(name, exist_ok=True)
 app = Celery("tasks", broker="filesystem://", backend="file://" + os.path.abspath("results"))
 app.conf.broker_transport_options = {{name: "queue" for name in ("data_folder_in", "data_folder_out", "control_folder")}}
+app.conf.broker_transport_options["polling_interval"] = 0.05
 app.conf.broker_connection_retry_on_startup = True
 app.conf.task_always_eager = bool(os.environ.get("EAGER"))
 
