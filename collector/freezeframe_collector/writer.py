@@ -70,7 +70,7 @@ class WriterState:
 
 
 class _StoppedError(Exception):
-    """The writer was told to stop between two tries."""
+    """The writer was asked to stop between two tries."""
 
 
 class _AllRefusedError(Exception):

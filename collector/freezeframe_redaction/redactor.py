@@ -95,7 +95,7 @@ class Redactor:
         """Return the span with every text in it redacted, stamped with policy, key id and surrogates.
 
         Protocol values (ids, model names, signatures) stay. Streamed bodies are redacted as the text that they spell and keep
-        their chunks. A compressed body that cannot be read is left out, and the span says why. Of a span that takes longer than
+        their chunks. An unreadable compressed body is left out, with the reason in the span. Of a span that takes longer than
         `span_cpu_s` the longest texts become keyed hashes, bodies are left out, and it says so (`genai.REDACTION_UNREAD`).
         So does a span of a request whose `allowance` is used up; all of its texts become hashes.
 
@@ -107,7 +107,7 @@ class Redactor:
         return self._spans.redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
 
     def redact_in_run(self, span: SpanRecord, cast: Cast, allowance: Allowance = UNBOUNDED) -> tuple[SpanRecord, Cast]:
-        """Return the span redacted as by `redact_span`, and the cast of its run with what was found in the span.
+        """Return the span redacted as by `redact_span`, and the cast of its run with the findings in the span.
 
         `cast` is what earlier spans of the run found (`Cast()` for the first). Every form of its values is replaced by the
         same form of the value's surrogate, also where no detector would look twice. The cast that comes back is the one that
@@ -131,7 +131,7 @@ class Redactor:
         return self._spans.rewrite(span, Casting(cast, self._indexes, since=since))
 
     def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING, searched: Mapping[str, str] = {}) -> bool:
-        """Return whether a form of what is new in the cast since then may be in the span; if in doubt, True.
+        """Return whether a form of a new value in the cast since then may be in the span; if in doubt, True.
 
         `searched` are attributes of spans that were redacted with this cast: what a text has in common with them holds none.
         """

@@ -30,7 +30,7 @@ def ask(text: str) -> str | None:
 
 @dag(schedule=None, params={"user": "maria"})
 def shop() -> None:
-    """Answer a user, then sum up what was said."""
+    """Answer a user, then sum up the conversation."""
 
     @task(retries=1, retry_delay=0)
     def answer(params: dict[str, str], ti: Any) -> str:

@@ -24,7 +24,7 @@ history: Any = redis.asyncio.from_url(os.environ.get("REDIS_URL", "redis://local
 
 
 async def ask(said: list[str]) -> str:
-    """Ask the model, with all that was said before."""
+    """Ask the model, with the conversation so far."""
     messages = [{"role": "assistant" if number % 2 else "user", "content": text} for number, text in enumerate(said)]
     async with httpx.AsyncClient(timeout=60) as client:
         answer = await client.post(

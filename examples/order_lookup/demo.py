@@ -270,7 +270,7 @@ Install freezeframe where your agent runs (docs/start.md: "Point it at your own 
   freezeframe run -- python your_agent.py         # no change to the code; or one line in it:
                                                   #   import freezeframe; freezeframe.instrument()
   freezeframe runs                                # what was recorded
-  freezeframe show last                           # the run, and what it lacks to be re-enacted
+  freezeframe show last                           # the run, and its gaps to be re-enacted
   freezeframe replay last                         # if marked with @freezeframe.run; else: replay last -- python ...
 
 Look around in this demo's runs:

@@ -68,7 +68,7 @@ def pick_order(candidates: list[Order]) -> Order | None:
 
 
 def tell_model(tool: str, arguments: dict[str, str], result: object) -> str:
-    """Return what the model is told about a tool's result."""
+    """Return what the model receives about a tool's result."""
     if tool == "lookup_orders":
         result = pick_order(cast("list[Order]", result))
     return json.dumps(result)

@@ -273,7 +273,7 @@ def exchange_from_span(span: SpanRecord) -> Exchange | None:
     """Return the exchange that the span holds, or None if it holds none.
 
     Raises:
-        WireError: the span says that it is an exchange, and its attributes contradict each other.
+        WireError: the span records that it is an exchange, and its attributes contradict each other.
     """
     kind_text = span.text(genai.EXCHANGE_KIND)
     if kind_text is None:

@@ -66,7 +66,7 @@ def status_sql(*, unfinished: str, failed: str, output: str) -> str:
 
 
 def is_pending(span: SpanRecord) -> bool:
-    """Return whether the span says that an entry point began."""
+    """Return whether the span records that an entry point began."""
     return genai.ENTRY_BEGUN in span.attributes
 
 

@@ -66,7 +66,7 @@ def _create(path: Path) -> None:
 
 
 def read_token(directory: Path, name: str) -> str | None:
-    """Return the token in the file `name`; None if there is none that this user may read."""
+    """Return the token in the file `name`, or None that this user may read."""
     try:
         text = (directory / name).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

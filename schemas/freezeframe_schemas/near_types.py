@@ -35,7 +35,7 @@ class NotWritableError(Exception):
 
 
 def row_of(kind: type) -> tuple[str, NearType] | None:
-    """Return the name and the row of a class; None if there is none for exactly this class."""
+    """Return the name and the row of a class, or None for exactly this class."""
     module = kind.__module__
     if module == "numpy":
         return _row_of_numpy(kind)

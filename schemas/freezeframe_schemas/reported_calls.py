@@ -40,7 +40,7 @@ class ReportedCall:
 
 
 def reported_calls(spans: Sequence[SpanRecord]) -> list[ReportedCall]:
-    """Return what the spans say of model calls. Two of them may report the same call."""
+    """Return what the spans report of model calls. Two of them may report the same call."""
     events: defaultdict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans:
         if genai.EVENT_NAME in span.attributes:

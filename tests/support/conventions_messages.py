@@ -24,7 +24,7 @@ def from_json(text: str | bytes) -> tuple[Message, ...]:
     """Read input or output messages.
 
     Raises:
-        ValueError: `text` is not a JSON array of message objects with a role and parts.
+        ValueError: `text` is not JSON array of message objects with a role and parts.
     """
     return tuple(_read_message(item) for item in _objects(text, "messages"))
 
@@ -33,7 +33,7 @@ def parts_from_json(text: str | bytes) -> tuple[Part, ...]:
     """Read system instructions.
 
     Raises:
-        ValueError: `text` is not a JSON array of objects with a type.
+        ValueError: `text` is not JSON array of objects with a type.
     """
     return tuple(_read_part(item) for item in _objects(text, "parts"))
 

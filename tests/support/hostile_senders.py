@@ -1,4 +1,4 @@
-"""Senders that mean harm, in a process of their own: slow, silent, flooding and bombing ones, all at once.
+"""Senders that mean harm, in its own process: slow, silent, flooding and bombing ones, all at once.
 
 ``python hostile_senders.py HTTP_PORT GRPC_PORT MESSAGE_BYTES`` goes on until its standard input ends.
 After each wave of bombs it prints one line of JSON: how often the bombs got which answer.

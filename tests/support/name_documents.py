@@ -42,7 +42,7 @@ class Document:
     text: str
     people: tuple[str, ...] | None = None
     others: tuple[str, ...] | None = None
-    """What is no name; None: whatever is not among `people`."""
+    """What is not a name; None: whatever is not among `people`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ _AT_ONCE: Final = 25
 """Runs recorded by one instrumentation of the process, which holds all their spans."""
 _HOSTS: Final = 20
 _PROCESSES: Final = 20
-"""On each host. So most runs of a day have a process of their own, and a random state with it."""
+"""On each host. So most runs of a day have its own process, and a random state with it."""
 AGENTS: Final = ("airline-agent", "swe-agent", "research-team")
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 Message = dict[str, Any]

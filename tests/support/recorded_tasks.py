@@ -1,4 +1,4 @@
-"""Tasks that are recorded under a worker in a process of its own, which asks a provider on loopback."""
+"""Tasks that are recorded under a worker in its own process, which asks a provider on loopback."""
 
 from __future__ import annotations
 

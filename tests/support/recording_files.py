@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[1] / "data" / "recordings"
 FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 """Those that hold bytes."""
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
-"""Those that hold what was said, as chat messages."""
+"""Those that hold the conversation, as chat messages."""
 OTHERS = {
     "mini-swe-agent": DATA / "hello.mini-swe-agent.traj.json",
     "inspect": DATA / "rain.inspect.json",

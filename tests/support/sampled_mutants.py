@@ -86,7 +86,7 @@ class Imports:
 
 
 def _name(path: Path) -> str:
-    """Return the name of a module of ours."""
+    """Return the name of a module of freezeframe."""
     parts = path.relative_to(ROOT).with_suffix("").parts[1:]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -153,7 +153,7 @@ def drawn(count: int, seed: int, parts: Sequence[str]) -> Iterator[Break]:
 
 
 class Copy:
-    """The project in a folder of its own, with an environment that imports it from there."""
+    """The project in its own folder, with an environment that imports it from there."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"

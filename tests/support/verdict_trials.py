@@ -1,7 +1,7 @@
 """Trials of verdicts: an agent is recorded, replayed unchanged, and replayed with one place of it changed.
 
 Everything is real but the provider: the SDKs, a collector that redacts and stores, the fixture made from what it stored, and
-the replay in a process of its own.
+the replay in its own process.
 
     python tests/support/verdict_trials.py 137        one seed, all its changes; what fails is made small and shown
     python tests/support/verdict_trials.py 0-500      a range of seeds, two changes each, and the counts

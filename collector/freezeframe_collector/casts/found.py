@@ -69,6 +69,6 @@ def split_sealed(joined: bytes) -> list[bytes]:
 
 
 def ends_run(span: SpanRecord) -> bool:
-    """Return whether the span says that its run has ended: the entry span, or the root. A pending span only says it began."""
+    """Return whether the span (entry span or root) ends its run. A pending span only shows that the run began."""
     is_entry = not span.parent_span_id or genai.ENTRY_KIND in span.attributes
     return is_entry and genai.ENTRY_BEGUN not in span.attributes

@@ -36,6 +36,6 @@ def in_the_present(span: SpanRecord, now_ns: int) -> SpanRecord:
 
 
 def _excess(time_ns: int, now_ns: int) -> int:
-    """Return how far a time is to be moved back: whole hours, so that it is not after now; 0 if it is no further than usual."""
+    """Return how far a time is to be moved back: whole hours, so that it is not after now; 0 if it is within the usual."""
     ahead = time_ns - now_ns
     return -(-ahead // _STEP_NS) * _STEP_NS if ahead > MAX_SKEW_NS else 0

@@ -85,5 +85,5 @@ class ProseReader:
 
 
 def _tenant(span: SpanRecord) -> str:
-    """Return whose key the rules used: if senders need no token, what a span says about its tenant proves nothing."""
+    """Return whose key the rules used: if senders need no token, what a span reports about its tenant proves nothing."""
     return (span.text(genai.REDACTION_KEY_ID) or "").rpartition(",")[2].rpartition("/")[0] or "default"

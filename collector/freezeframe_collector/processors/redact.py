@@ -85,7 +85,7 @@ class RedactStage:
         return self.redact(span, tenant, UNBOUNDED, None)[0]
 
     def redact(self, span: SpanRecord, tenant: str, allowance: Allowance, cast: Cast | None) -> tuple[SpanRecord, Cast]:
-        """Return the span with every finding replaced, and the cast of its run with what was found; no cast, none is kept.
+        """Return the span with every finding replaced, and the cast of its run with the findings; no cast, none is kept.
 
         Raises:
             FreezeframeError: the span cannot be redacted.
@@ -173,7 +173,7 @@ class RequestRedaction:
         return redacted
 
     def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
-        """Return a span of the request, now that all are read, with what was found in later ones. Pass them in the same order.
+        """Return a span of the request, now that all are read, with the findings in later ones. Pass them in the same order.
 
         Raises:
             FreezeframeError: the span cannot be redacted.

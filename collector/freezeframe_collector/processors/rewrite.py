@@ -27,7 +27,7 @@ class Rewriter:
         *,
         stage: Callable[[], RedactStage | None] = lambda: None,
     ) -> None:
-        """`policies` are those in force; `sealer` keeps the originals of what is replaced.
+        """`policies` are those in force; `sealer` keeps the originals of the replaced values.
 
         The redactors of `stage` serve here, too, if the key is the newest; others are made when a run needs them, in seconds.
         """

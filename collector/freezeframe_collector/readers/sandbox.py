@@ -92,7 +92,7 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     "delete_module": (176, 106),
     "kexec_load": (246, 104),
 }
-"""System call -> its numbers on x86_64 and aarch64; None if there is none."""
+"""System call -> its numbers on x86_64 and aarch64, or None."""
 
 
 NOT_PROTECTED: Final = (

@@ -1,1 +1,1 @@
-"""The collector's settings, and what they name: policies, certificates, tokens."""
+"""The collector's settings, and the files they name: policies, certificates, tokens."""

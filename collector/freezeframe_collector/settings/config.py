@@ -283,7 +283,7 @@ class CollectorConfig:
 
     @property
     def tokens_path(self) -> Path | None:
-        """Return the file of the tenants' bearer tokens, None if there are none."""
+        """Return the file of the tenants' bearer tokens, or None."""
         return Path(self.auth.tokens_file) if self.auth.tokens_file else None
 
     @property

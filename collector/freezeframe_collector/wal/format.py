@@ -13,7 +13,7 @@ rejected spans and, sealed, what was found in its runs (``found``; absent if the
 **What was acked.** An extent says how much of the file was synced when it was written, and what is in that much. The one at
 the start of the file is replaced after each sync and before the ack; each record holds the one before its own group. So the
 reader knows from two places what has to be there: a fault within the extent is damage of acked records, and says how many spans
-are lost. A fault after it is a torn tail, which no one was told is stored.
+are lost. A fault after it is a torn tail, which nobody was promised.
 
 **Damage.** The reader goes on at the next mark after a fault. The mark is a segment's own and secret, so that neither a
 payload nor an old block of the disk is taken for a record.

@@ -1,4 +1,4 @@
-"""Segment: one file of the log with what is in it, and how a segment that a dead process left is taken up again."""
+"""Segment: one file of the log with its content, and how a segment that a dead process left is taken up again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LoadedSpans:
 
 @dataclass(slots=True, kw_only=True)
 class Segment:
-    """A file of the log with what is in it. Only the log's thread changes one, and only while it is open."""
+    """A file of the log with its content. Only the log's thread changes one, and only while it is open."""
 
     number: int
     path: Path

@@ -142,7 +142,7 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Run a worker; return 0 when it was told to stop."""
+    """Run a worker; return 0 when it was asked to stop."""
     # The owner obeys a signal to the whole group: it tells its workers.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)

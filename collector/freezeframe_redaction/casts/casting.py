@@ -158,7 +158,7 @@ class Casting:
             self.cast, self._index, self._grown = cast, None, self._index or self._grown
 
     def may_contain_form(self, text: str) -> bool:
-        """Return whether a form of what is new since the span was redacted may be in the raw text."""
+        """Return whether a form of a new value since the span was redacted may be in the raw text."""
         needles = None if self._since is None else self.needles(self._since)
         return needles is None or needles.occur_in(text)
 
@@ -169,7 +169,7 @@ class Casting:
         return self._indexes.needles(known, self.cast)
 
     def plain_since(self, known: Cast) -> frozenset[str]:
-        """Return the forms of what is new since then that a walk drops where they are whole values."""
+        """Return the forms of the new values since then that a walk drops where they are whole values."""
         return frozenset(chain.from_iterable(one.plain for one in self._indexes.forms_of_all(self.cast.beyond(known))))
 
     @property

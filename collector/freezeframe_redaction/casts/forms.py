@@ -19,7 +19,7 @@ NAME: Final = "PERSON"
 
 
 def forms_of(class_: str, text: str) -> Iterator[str]:
-    """Yield the forms of a value, or of its surrogate, in an order that depends only on the class; empty if there is none."""
+    """Yield the forms of a value, or of its surrogate, in an order that depends only on the class, or an empty result."""
     yield text
     if class_ == NAME:
         yield text.capitalize()
@@ -78,7 +78,7 @@ def _dates(text: str) -> Iterator[str]:
 
 
 def last_four(class_: str, text: str) -> str:
-    """Return the end by which people tell numbers; empty for other classes. It is one only where the text says so."""
+    """Return the end by which people tell numbers; empty for other classes. It is one only where the text shows it."""
     return _digits(text)[-4:] if class_ in NUMBERS or class_ == "IBAN" else ""
 
 

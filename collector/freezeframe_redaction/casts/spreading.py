@@ -23,17 +23,17 @@ def is_ordinary(word: str) -> bool:
 
 
 def spreads_at_once(words: Sequence[str], kind: str) -> bool:
-    """Return whether a name needs no look at the whole run: all of its words are listed, or a key says that it is one."""
+    """Return whether a name needs no look at the whole run: all of its words are listed, or a key shows that it is one."""
     return kind == _KEY or (len(words) > 1 and all(_is_listed(word) and not is_ordinary(word) for word in words))
 
 
 def may_spread(words: Sequence[str], kind: str) -> bool:
-    """Return whether a name may turn out to be one by all that the run says."""
+    """Return whether a name may turn out to be one by all the evidence in the run."""
     return len(words) > 1 or kind not in _UNSURE
 
 
 def is_name(words: Sequence[str], small: Collection[str]) -> bool:
-    """Return whether a name of several words is one by all that the run says.
+    """Return whether a name of several words is one by all the evidence in the run.
 
     `small` are words that the run writes in small letters by themselves: no word of it is an ordinary one of these. One that
     is not listed is neither, nor one of three words: ``Paula Cole Harbinger``.

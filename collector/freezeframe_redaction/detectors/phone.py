@@ -143,7 +143,7 @@ def _spelled(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]
 
 
 def _class_of(digits: str, before: str) -> str:
-    """Return what the digits are: an empty text if they are few and no word says what they are for."""
+    """Return what the digits are: an empty text if they are few and no word shows their purpose."""
     length = len(digits)
     if length == 9 and context.SSN.search(before):
         return "US_SSN"

@@ -66,7 +66,7 @@ class KeyRing:
     """Sorted by tenant, then by version, oldest first."""
 
     def current(self, tenant: str = "default") -> TenantKey:
-        """Return the tenant's newest key, making and writing the first one if there is none."""
+        """Return the tenant's newest key, making and writing the first one if it is missing."""
         held = [key for key in self.keys if key.id.rpartition("/")[0] == tenant]
         return held[-1] if held else _create(self.directory, tenant, 1)
 
@@ -85,7 +85,7 @@ class KeyRing:
 
 
 def load_or_create_keys(directory: Path, *, redacted: Path | None = None) -> KeyRing:
-    """Load every key below `directory`, creating the directory and the key of tenant ``default`` if there is none.
+    """Load every key below `directory`, creating the directory and the key of tenant ``default`` if it is missing.
 
     `redacted` is what was redacted with that key, if anything was: then a missing key is lost, and none is created.
 
@@ -164,7 +164,7 @@ def _point(link: Path, place: Path | None) -> None:
 
 
 def find_key(directory: Path, key_id: str, check: str) -> TenantKey | None:
-    """Return the key of that id in `directory` if `check` identifies it; None if there is none. Creates nothing.
+    """Return the key of that id in `directory` if `check` identifies it, or None. Creates nothing.
 
     Raises:
         ConfigError: the key's file cannot be read, is of another version, or is open to other users.

@@ -1,4 +1,4 @@
-"""The vault: the way back from a surrogate, for the few who may take it. Off unless a collector is told to keep one.
+"""The vault: the way back from a surrogate, for the few who may take it. Off unless a collector is configured to keep one.
 
 Next to the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (for a collector, a run) has
 its own data key, wrapped by the tenant's vault key, so forgetting one subject means destroying one key: what it sealed is noise
@@ -139,7 +139,7 @@ class Vault:
             self.seal(tenant, subject, found)
 
     def reveal(self, tenant: str, surrogate: str, *, who: str, reason: str, subject: str | None = None) -> str | None:
-        """Return the original of a surrogate, or None if there is none (any more). Logged before it is returned.
+        """Return the original of a surrogate, or None if it is gone. Logged before it is returned.
 
         `subject` limits the search to what is sealed for that one.
 

@@ -19,7 +19,7 @@ class VaultPlace:
     keys: Path
 
     def open(self) -> Vault:
-        """Return the vault, created with its first key if there is none.
+        """Return the vault, created with its first key if it is missing.
 
         Raises:
             ConfigError: a key cannot be read, is open to other users, or is lost.

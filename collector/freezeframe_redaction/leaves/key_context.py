@@ -1,4 +1,4 @@
-"""What the key of a value says about it: ``{"phone": "4155550100"}`` is a phone number because its key says so.
+"""What the key of a value says about it: ``{"phone": "4155550100"}`` is a phone number because its key shows so.
 
 A key that does not look like an identifier may hold private data itself, and is then read like a value.
 """
@@ -42,7 +42,7 @@ class KeyContext(NamedTuple):
     least: int
     """Smaller numbers are not findings: codes have three digits, numbers of people five, cards without a word twelve."""
     is_nobodys: bool = False
-    """Its value is no person's name, though a person may be called the same: ``{"city": "Austin"}``."""
+    """Its value is not a person's name, though a person may be called the same: ``{"city": "Austin"}``."""
 
 
 class KeyContexts(dict[str, KeyContext]):

@@ -32,7 +32,7 @@ _Pending = tuple[Leaf, Sequence[Span]]
 
 
 def render(node: Tree) -> str:
-    """Return the node's text with the edits of its leaves in place; the same object if there are none."""
+    """Return the node's text with the edits of its leaves in place, or the same object without edits."""
     return apply(node.raw, edits_of(node))
 
 
@@ -50,7 +50,7 @@ def as_number(made: str, value: float, surrogates: dict[str, str]) -> float:
 
 
 def apply(text: str, edits: Sequence[Span]) -> str:
-    """Return the text with the edits made; the same object if there are none."""
+    """Return the text with the edits made, or the same object without edits."""
     if not edits:
         return text
     pieces: list[str] = []

@@ -102,7 +102,7 @@ class Leaf:
         """Its position among all strings and numbers of its document."""
         self.is_number = is_number
         self.is_nobodys = False
-        """Its key says that it is no person's name."""
+        """Its key shows that it is not a person's name."""
         self.child: Tree | None = None
         self.column: KeyColumn | None = None
         """That of the table of many rows in which it is."""
@@ -243,7 +243,7 @@ _LINE: Final = re.compile("[^\n]+")
 
 
 def _plant_lines(text: str, keys: KeyContexts, depth: int, deadline: Deadline) -> Tree:
-    """Return the tree of a text whose lines are JSON objects; a line that is none is read as a text."""
+    """Return the tree of a text whose lines are JSON objects; a line that is not one is read as a text."""
     leaves: list[Leaf] = []
     starts: list[int] = []
     columns: _Columns | None = None

@@ -93,7 +93,7 @@ class Marker:
         self._marks: dict[tuple[str, str], Sequence[_Mark]] = {}
         self._derived: dict[str, bool] = {}
         self.own: dict[Member, None] = {}
-        """The values in the texts that are no surrogates."""
+        """The values in the texts that are not surrogates."""
         self.own_names: dict[tuple[str, ...], None] = {}
         """The words of each name of several words among them."""
 

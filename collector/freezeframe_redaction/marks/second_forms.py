@@ -51,7 +51,7 @@ class SecondForms:
         """Return the live text with each form replaced whose surrogate's form is in the recorded one."""
         if self._by_key:
             self._learn_by_key(live)
-        for cast in (self._names, self._values):  # *jbrandt* may be taken for a name of its own, too
+        for cast in (self._names, self._values):  # *jbrandt* may be taken for its own name, too
             live = self._with_forms_of(cast, live, recorded)
         return live
 

@@ -15,7 +15,7 @@ A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). 
     pattern = "EMP-[0-9]{6}"         # Vectorscan and Python syntax
     keys = ["employee_no"]           # the whole value of such a key is a finding
     example = "EMP-123456"
-    before = ["staff no", "badge"]   # one of these must be in front of what the pattern finds
+    before = ["staff no", "badge"]   # one of these must be in front of the match
     check = ["luhn"]                 # its check digits, as in `rules/national.toml`
 """
 
@@ -60,7 +60,7 @@ class CustomClass:
     keys: tuple[str, ...] = ()
     example: str = ""
     before: tuple[str, ...] = ()
-    """Words of which one must be in front of what the pattern finds; if empty, no word is needed."""
+    """Words of which one must be in front of the match; if empty, no word is needed."""
     check: str = ""
     """Steps of a check of what it finds, as JSON (`national_checks.every`)."""
 

@@ -69,7 +69,7 @@ class SpanRedaction:
         return with_plain_bodies(span.with_attributes(self._stamp(span)))
 
     def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED, casting: Casting | None = None) -> SpanRecord:
-        """Return the span redacted and stamped (see `Redactor.redact_span`), with what the cast knows replaced."""
+        """Return the span redacted and stamped (see `Redactor.redact_span`), with the values of the cast replaced."""
         listed = surrogates_of([span])  # of an earlier pass: the span still holds them
         if (with_known_surrogates := self.over(self._texts.with_known_surrogates(listed))) is not self:
             return with_known_surrogates.redact(span, allowance, casting)
@@ -109,7 +109,7 @@ class SpanRedaction:
         raise FreezeframeError(reason)
 
     def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
-        """Return a redacted span with what the cast knows replaced; the same object if that is nothing."""
+        """Return a redacted span with the values of the cast replaced; the same object if that is nothing."""
         listed = surrogates_of([span])
         made, surrogates = self.over(self._texts.with_known_surrogates(listed))._redact(span, NEVER, casting)
         if not surrogates:

@@ -171,7 +171,7 @@ class Texts:
                     found.append(outcome.found)
                     all_names.update(outcome.names)
                     surrogates.update(outcome.surrogates)
-                else:  # parts of what several pieces spell are no values
+                else:  # parts of what several pieces spell are not values
                     left = {new for _, _, new in leaf.edits}
                     surrogates.update(one for one in outcome.surrogates if one[0] in left)
         deadline.check()

@@ -74,7 +74,7 @@ def _may_ask(text: str, start: int, line: int) -> bool:
 
 
 def _question(text: str, low: int, start: int) -> str:
-    """Return the question whose answer begins at `start`; empty if there is none."""
+    """Return the question whose answer begins at `start`, or an empty result."""
     floor = max(low, start - _MAX_QUESTION_LENGTH)
     line = text.rfind("\n", floor, start)
     begin = max(floor, text.rfind("\n", floor, line) + 1)

@@ -13,7 +13,7 @@ from freezeframe_redaction.surrogates.shapes import bare
 
 _IN_SECRETS: Final = ("rDxrDx", "facadefacade", "RDXRDX")
 """What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. Surrogates of short
-values have no room for one: the list says what they are."""
+values have no room for one: the list shows what they are."""
 IN_WALLETS: Final = b"\xfa\xca\xde\x00"
 """Begins the payload of each wallet's surrogate, and ``facadefacade`` that of Ethereum's."""
 _FIRST_OF_JANUARY: Final = Rules("dates").form("first_of_january")

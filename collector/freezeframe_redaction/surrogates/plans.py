@@ -36,7 +36,7 @@ class NumberingPlan:
     general: re.Pattern[str]
     """What has the form of a number of the region."""
     assigned: str
-    """The pattern of what is assigned to some kind of line."""
+    """The pattern of the numbers assigned to some kind of line."""
     prefix: re.Pattern[str] | None
     """What is dialled in front inside the country (``0``)."""
     rewrite: str | None

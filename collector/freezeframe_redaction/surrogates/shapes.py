@@ -1,4 +1,4 @@
-"""The digits and letters of surrogates for numbers and identifiers, which have the shape of what they replace.
+"""The digits and letters of surrogates for numbers and identifiers, which have the shape of the original.
 
 They carry no mark: nine digits have no room for one that no real number has by chance. The list of surrogates that a span and a
 fixture carry says what is one. Only cards have room: five zeros after the network digit, and a check before the last.

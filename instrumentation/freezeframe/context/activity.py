@@ -27,7 +27,7 @@ class ProcessActivity:
         self._is_by_default = False
         self.is_replay = False
         self.marks_runs = False
-        """The program marks entry points, so the process as a whole is no run, unless it is asked to be one."""
+        """The program marks entry points, so the process as a whole is not a run, unless it is asked to be one."""
         self._resting: list[Callable[[], None]] = []
         self._lock = threading.RLock()  # reentrant: a garbage collection may end a run meanwhile
 

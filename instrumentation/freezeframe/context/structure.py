@@ -17,7 +17,7 @@ _NAMES: Final = (genai.AGENT_NAME, "agent.name", "graph.node.id")
 _MAX_DEPTH: Final = 100
 
 Around = Callable[[], "tuple[Span, str] | None"]
-"""Returns the span of a framework that keeps it apart from the OTel context, and its agent's name if that is no attribute."""
+"""Returns the span of a framework that keeps it apart from the OTel context; also its agent's name if no attribute has it."""
 
 
 class AgentStructure:

@@ -92,7 +92,7 @@ def _is_on_this_machine(endpoint: str) -> bool:
 
 
 class LazySeal:
-    """A seal that is built on first use: it loads libraries, and creates a key if there is none."""
+    """A seal that is built on first use: it loads libraries, and creates a key if it is missing."""
 
     def __init__(self, make: Callable[[], SpoolSeal]) -> None:
         self._make = make

@@ -90,7 +90,7 @@ class Destination:
 
 
 def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
-    """Return the header that lets us into this user's collector on that port; empty if there is none.
+    """Return the header that lets us into this user's collector on that port, or an empty result.
 
     Args:
         host: where we send to.

@@ -224,7 +224,7 @@ class ExportQueue:
             )
 
     def wake(self) -> None:
-        """Start the thread if there is none: before the first span, if the exporter has work to do."""
+        """Start the thread if it is missing: before the first span, if the exporter has work to do."""
         with self._changed:
             if self._thread is None and not self._aside:
                 self._start()

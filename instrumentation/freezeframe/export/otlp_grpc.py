@@ -98,7 +98,7 @@ class GrpcWire:
 
 
 def retry_delay_s(metadata: Iterable[tuple[str, str | bytes]]) -> float | None:
-    """Return the delay of the RetryInfo in a call's trailing metadata, None if there is none.
+    """Return the delay of the RetryInfo in a call's trailing metadata, or None.
 
     The messages of ``google.rpc`` are read field by field: they are not part of protobuf itself, and only one number is needed.
 

@@ -34,7 +34,7 @@ def resource_from_sdk(resource: SdkResource, extra: Attributes) -> Resource:
 
 
 def record_from_span(span: ReadableSpan, resource: Resource, payload: Payload | None = None) -> SpanRecord:
-    """Return a finished SDK span as a value, with what was recorded for it. Spans of one process share one `resource`."""
+    """Return a finished SDK span as a value, with the recording for it. Spans of one process share one `resource`."""
     name, attributes = None, _attributes(span.attributes)
     if payload is not None:
         name, attributes = payload.describe(attributes)

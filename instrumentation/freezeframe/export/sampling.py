@@ -44,7 +44,7 @@ class RunSampling:
 
         Args:
             trace_id: the run's trace id.
-            parent: the context of a remote parent, None if there is none.
+            parent: the context of a remote parent, or None.
         """
         run = current_place().run
         with self._lock:

@@ -1,6 +1,6 @@
 """Protect a spooled batch: encrypt it with a key of this machine, or redact it as the collector would.
 
-**encrypt** (AES-256-GCM). The key is a file of 32 random bytes, created on first use if there is none, readable by its
+**encrypt** (AES-256-GCM). The key is a file of 32 random bytes, created on first use if it is missing, readable by its
 owner only; by default in the user's configuration directory, away from the spool, so a copy of the spool alone is worth
 nothing. If the spool outlives the machine (a volume of a container), the key must, too: mount it as a secret, and name it with
 `spool_key`. That is a path and never the key itself: environment variables are read by every child process and end up in

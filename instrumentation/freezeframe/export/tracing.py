@@ -1,4 +1,4 @@
-"""The tracing side: provider, ids, limits, and the processor that joins spans with what was recorded for them."""
+"""The tracing side: provider, ids, limits, and the processor that joins spans with the recording for them."""
 
 from __future__ import annotations
 

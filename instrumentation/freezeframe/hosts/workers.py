@@ -1,5 +1,5 @@
 """Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, RQ, arq, AWS Lambda, and in
-modules of their own Temporal and Airflow.
+separate modules Temporal and Airflow.
 
 A run's input is the task's arguments, its output the result; it begins where the worker calls the task and ends where it has
 the result. An attempt is a run: those of one task have its id (`RunContext.id`). A task called inside a run is a part of it.
@@ -379,7 +379,7 @@ def _hook_held_back(kind: str, methods: tuple[str, ...], module: ModuleType) -> 
         _hooks.patches.around(owner, method, outside_recording_async if is_async else outside_recording)
 
 
-# -- in modules of their own -----------------------------------------------------------------------------------------------
+# -- in separate modules -----------------------------------------------------------------------------------------------
 
 
 def _hook_by(name: str) -> Callable[[ModuleType], None]:

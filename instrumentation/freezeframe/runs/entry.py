@@ -1,4 +1,4 @@
-"""Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike."""
+"""Entry points: the span that a run begins with, and its input. For functions, blocks and whole processes alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an entry span says: where a run begins, with which input, and how another process starts it."""
+"""Content of an entry span: where a run begins, with which input, and how another process starts it."""
 
 from __future__ import annotations
 

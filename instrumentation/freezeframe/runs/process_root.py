@@ -63,7 +63,7 @@ class ProcessRoot:
         self.loaded = UnrecordedAccesses()
         """What modules of the application read while they were imported; full once there was a run."""
         self.before: list[tuple[str, str]] = []
-        """Readings, with their feeds, of what the program drew before its first run."""
+        """Readings, with their feeds, of the program's draws before its first run."""
         self.calls_before = 0
         """How often anything was drawn before it."""
         self._readings: dict[str, list[str]] = {}

@@ -46,7 +46,7 @@ def is_nested(target: str) -> bool:
 
 
 def import_root(module: str, file: str) -> Path | None:
-    """Return the directory from which an import of `module` finds `file`; None if there is none."""
+    """Return the directory from which an import of `module` finds `file`, or None."""
     path = Path(file).resolve().with_suffix("")
     if path.name == "__init__":
         path = path.parent
@@ -227,7 +227,7 @@ def _holds(guards: Iterable[ast.If], line: int) -> bool:
 
 
 def _globals_of(scope: symtable.SymbolTable) -> Iterator[str]:
-    """Yield the globals that a function, and what is defined in it, reads."""
+    """Yield the globals that a function, and the functions defined in it, reads."""
     yield from (each.get_name() for each in scope.get_symbols() if each.is_global() and each.is_referenced())
     for inner in scope.get_children():
         yield from _globals_of(inner)

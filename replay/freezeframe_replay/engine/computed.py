@@ -32,7 +32,7 @@ class Computed:
             self._results = None
 
     def source_of(self, was: str, now: str) -> tuple[str, str] | None:
-        """Return the surrogate from which a live number or month is computed, with its class; None if there is none.
+        """Return the surrogate from which a live number or month is computed, with its class, or None.
 
         `was` is what the recording has in its place, which has to be of the same kind.
         """
@@ -48,7 +48,7 @@ class Computed:
     def cut_of(self, was: str, now: str) -> tuple[str, str] | None:
         """Return the surrogate with its class, if a live text differs only in that surrogate's beginning or end.
 
-        The end of a name is a name of its own.
+        The end of a name is its own name.
         """
         for back in (1, -1):
             old, new = was[::back], now[::back]

@@ -69,7 +69,7 @@ class Ends:
     def compare_input(self, target: str, live: str) -> tuple[Settled | None, Divergence | None]:
         """Compare the entry point's input, tagged JSON; return the comparison, and what differs.
 
-        Another name for the same function is no difference.
+        Another name for the same function is not a difference.
         """
         if self._entry.input is None:
             return None, None

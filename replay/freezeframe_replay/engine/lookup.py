@@ -112,7 +112,7 @@ class Lookup:
         return _key(call, self._ignore) if known is None else known
 
     def find(self, call: Call, key: RequestKey, *, goes_live: bool = False) -> FoundStep | None:
-        """Return the step that answers the call and how it was found; None if there is none. Counts the call as issued.
+        """Return the step that answers the call and how it was found, or None. Counts the call as issued.
 
         `goes_live`: a model is asked anew about what differs from the recording in a tool's new result.
         """
@@ -151,7 +151,7 @@ class Lookup:
         return found
 
     def carry(self, recorded: Any, live: Any) -> None:
-        """Let later requests hold what a tool returned now, in place of what it returned in the recording."""
+        """Let later requests hold what a tool returned now, in place of its result in the recording."""
         self._carried.append(Carried.of(recorded, live))
 
     def _but_for_results(self, following: Recorded, call: Call) -> FoundStep | None:

@@ -1,4 +1,4 @@
-"""The model calls of a run that another instrumentation recorded: each once, with everything that any span says about it. Pure.
+"""The model calls of a run that another instrumentation recorded: each once, with all that its spans report. Pure.
 
 Several spans may report one call: an SDK's own and an instrumentation's, a framework's around the SDK's; and a helper's may
 hold nothing. The ledger lists what is merged or left out.
@@ -39,7 +39,7 @@ class ModelCall:
 
 
 def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
-    """Return the calls that a replay may ask for, in order, each once and with everything that any span says about it."""
+    """Return the calls that a replay may ask for, in order, each once and with everything that any span reports about it."""
     found = [
         ModelCall(span=reported.span, attributes=dict(reported.attributes), losses=list(reported.sources))
         for reported in reported_calls(run.spans)

@@ -316,7 +316,7 @@ class Pace:
         return False
 
     def _next_timer(self) -> tuple[int, Any]:
-        """Return when the next timer of an event loop is due, and the loop; None if there is none."""
+        """Return when the next timer of an event loop is due, and the loop, or None."""
         found: tuple[int, Any] = (0, None)
         now_ns = self._now()
         for loop in list(self._loops) if self._skips else ():

@@ -231,7 +231,7 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
                 tool.name, tool.arguments = name, arguments
                 tool.call_id = call_id if isinstance(call_id, str) else None
                 if result is not None and not tool.error and same(_result_of(result)) != same(tool.result):
-                    # What the model was told; the span may have it in an envelope that we do not know.
+                    # What the model received; the span may have it in an envelope that we do not know.
                     has_another = "" if tool.result is None else ": the span has another form of it"
                     tool.result = _result_of(result)
                     tool.losses.append(("result", f"next request{has_another}"))

@@ -225,7 +225,7 @@ class ReplaySession:
                 self._made.append(_made(item.step.exchange, served.how, item.step.number))
 
     def recall(self, feed: Feed, key: str) -> str | None:
-        """Return the next recorded reading, or the recorded value of a flag; None if there is none."""
+        """Return the next recorded reading, or the recorded value of a flag, or None."""
         if feed is Feed.FLAG:
             return self._flags.get(key)
         with self._lock:

@@ -107,7 +107,7 @@ def spoken(step: Exchange, call: Call) -> Exchange:
 
 
 def _model_request(request: Request) -> tuple[str, JsonObject]:
-    """Return the name of the step that a request asks for, and what it says."""
+    """Return the name of the step that a request asks for, and its content."""
     match = find_dialect_of(request)
     if match is None:
         return MODEL_NAME, {}

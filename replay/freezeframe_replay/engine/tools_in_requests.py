@@ -19,7 +19,7 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, 
 SEAM: Final = "request"
 """Where such a call comes from."""
 _WRAPPERS: Final = ("result", "output")
-"""Fields in which Gemini's clients put a result that is no object."""
+"""Fields in which Gemini's clients put a result that is not an object."""
 
 
 def tools_in_requests(steps: Sequence[Step]) -> Iterator[Exchange]:

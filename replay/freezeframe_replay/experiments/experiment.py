@@ -83,7 +83,7 @@ class ExperimentResult:
     candidate: str
     rows: tuple[RowResult, ...]
     gates: tuple[Gate, ...] = ()
-    """The limits that were set, and what was found."""
+    """The limits that were set, and the result."""
 
     @property
     def counts(self) -> Mapping[ExperimentVerdict, int]:

@@ -24,7 +24,7 @@ class Gates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One limit, and what was found."""
+    """One limit, and the result."""
 
     name: str
     limit: float
@@ -36,7 +36,7 @@ class Gate:
 
 
 def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None], incomparable: int = 0) -> Iterator[Gate]:
-    """Yield each limit that is set with what was found. `rows`: what each run took, None if that is not known."""
+    """Yield each limit that is set with the findings. `rows`: what each run took, None if that is not known."""
     if gates.changed is not None:
         yield _gate("changed", gates.changed, changed, incomparable, least=changed, most=changed + incomparable)
     unknown = sum(row is None for row in rows)
@@ -60,5 +60,5 @@ def _gate(
 
 
 def _p95(values: Sequence[float]) -> float | None:
-    """Return the smallest of the values that 95 of 100 do not exceed; None if there are none."""
+    """Return the smallest of the values that 95 of 100 do not exceed, or None."""
     return sorted(values)[math.ceil(len(values) * 0.95) - 1] if values else None

@@ -29,7 +29,7 @@ def administration(home: Home, store: str = "", *, may_create: bool = False) -> 
     `may_create`: the data directory may be new, as on a host where a backup is restored.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it is missing.
     """
     if store:
         return lambda order: _by_process(store, order)

@@ -54,7 +54,7 @@ def ask(home: Home, port: int, path: str, *, post: bool = False, timeout_s: floa
 
 
 def status(home: Home) -> dict[str, Any] | None:
-    """Return what the collector reports about itself; None if there is none, or it does not answer."""
+    """Return what the collector reports about itself, or None, or it does not answer."""
     try:
         return ask(home, port, "/status") if (port := pages_port(home)) else None
     except (OSError, ValueError):

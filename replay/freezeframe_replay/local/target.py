@@ -85,7 +85,7 @@ def open_store(place: RunsPlace) -> RunStore:
     """Return the store that --store, the environment or the data directory names.
 
     Raises:
-        ConfigError: there is none to read.
+        ConfigError: no store to read.
         StoreError: it does not answer.
     """
     return open_runs(sql_store_of(place))
@@ -95,7 +95,7 @@ def sql_store_of(place: RunsPlace) -> str:
     """Return the URL of a store with freezeframe's own tables.
 
     Raises:
-        ConfigError: there is none, or it is another kind of store.
+        ConfigError: it is missing, or it is another kind of store.
     """
     is_folder = folder_of(place) is not None
     url = store_of(place)
@@ -146,7 +146,7 @@ def store_of(place: RunsPlace) -> str:
     """Return the URL of the store to read; a collector of the data directory stores first what it has acknowledged.
 
     Raises:
-        ConfigError: there is none to read.
+        ConfigError: no store to read.
     """
     return place.store or store_url(find_home(place.data))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 _PATH: Final = "/mcp"
 _END_S: Final = 5
-"""How long open answers may take once the server is told to end."""
+"""How long open answers may take once the server is asked to end."""
 
 
 def serve_http(project: Project, port: int) -> None:

@@ -77,7 +77,7 @@ class RunSource:
         """Return what `work` returns for the store.
 
         Raises:
-            ConfigError: there is none, or it has no SQL.
+            ConfigError: it is missing, or it has no SQL.
             StoreError: it does not answer.
         """
         return self._store.use(work)

@@ -56,7 +56,7 @@ class CachedAnswers:
         self._answers: dict[tuple[str, str], tuple[Exchange, SpanRecord]] = {}
 
     def find(self, request: Request) -> Exchange | None:
-        """Return the newest answer to the request, and count what it saves; None if there is none."""
+        """Return the newest answer to the request, and count what it saves, or None."""
         match = find_dialect_of(request)
         if match is None:
             return None

@@ -264,7 +264,7 @@ def arguments_of(fixture: Fixture) -> dict[str, Any]:
     """Return the recorded input of the entry point.
 
     Raises:
-        ReplayError: there is none, or it cannot be rebuilt.
+        ReplayError: it is missing, or it cannot be rebuilt.
     """
     text = fixture.entry.input
     if text is None:

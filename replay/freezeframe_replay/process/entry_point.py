@@ -56,7 +56,7 @@ def find_entry_point(fixture: Fixture, loading: Loading = contextlib.nullcontext
         loading: a script runs within it.
 
     Raises:
-        ReplayError: it is not the program's, is no entry point, cannot be imported, no longer exists, or cannot be called
+        ReplayError: it is not the program's, is not an entry point, cannot be imported, no longer exists, or cannot be called
             from outside.
     """
     entry = fixture.entry

@@ -46,7 +46,7 @@ _STANDS_NS: Final = 5_000_000_000
 
 
 def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str], bool] = lambda _: False) -> None:
-    """Make every outgoing IP connection raise what `on_try` returns for its address. Loopback is no exception.
+    """Make every outgoing IP connection raise what `on_try` returns for its address. Loopback is not an exception.
 
     Connections to a host that `is_open` names are let through, by its name or by its resolved addresses.
 
@@ -128,7 +128,7 @@ class RecordedClock:
         self._ahead_ns = 0
         """How far the monotonic clock is ahead of the wall clock."""
         self._told_ns = 0
-        """The latest time that the program was told."""
+        """The latest time that the program saw."""
         self._slept_until = threading.local()
         self.between_ns: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """Returns between which times the run was where the caller is; 0 if that is not known."""
@@ -168,7 +168,7 @@ class RecordedClock:
         return read.reported_ns
 
     def _tell(self) -> _Read:
-        """Return the time that the program is told: that of the clock, or of the run's next call if that is earlier."""
+        """Return the time that the program saw: that of the clock, or of the run's next call if that is earlier."""
         now_ns, (since_ns, due_ns) = self._real_ns(), self.between_ns()
         if self._reached_ns <= due_ns < now_ns:
             now_ns = max(due_ns, getattr(self._slept_until, "ns", 0), now_ns - _STANDS_NS)

@@ -183,7 +183,7 @@ class Layer:
         return os.path.lexists(self._place(path))
 
     def _copy(self, path: str, *, content: bool = True) -> str:
-        """Return where a file is written: its copy, made now if there is none. Its folder exists, as the program sees it."""
+        """Return where a file is written: its copy, made now if it is missing. Its folder exists, as the program sees it."""
         copy = self._files + path
         if self._is_real(path):
             return path
@@ -387,7 +387,7 @@ class Layer:
                         contextlib.closing(connect(partial)) as made,
                     ):
                         source.backup(made)
-                except Exception:  # it is no database, or is locked: as it is
+                except Exception:  # it is not a database, or is locked: as it is
                     shutil.copy2(where, partial)
         return f"file:{quote(copy)}{'?' + options if options else ''}" if text.startswith("file:") and is_uri else copy
 

@@ -30,7 +30,7 @@ class OwnCode:
     """Where the replay was started, resolved."""
 
     def find(self, named: str) -> Path | None:
-        """Return the program's file or folder of this name; None if there is none, or it is not the program's."""
+        """Return the program's file or folder of this name, or None, or it is not the program's."""
         try:
             path = (self.folder / named).resolve(strict=True)
         except (OSError, ValueError, RuntimeError):  # not there; a NUL in the name; a loop of links

@@ -67,7 +67,7 @@ def find_uv() -> list[str]:
     """Return the command that starts uv.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it is missing.
     """
     if found := shutil.which("uv"):
         return [found]

@@ -132,7 +132,7 @@ def reenact(
         policy: what the replay may do besides answering from the recording (default: nothing).
         at_commit: run the code of the recorded commit, checked out into a worktree for the time of the replay.
         timeout_s: seconds after which the program is ended.
-        quiet: keep the program's standard output out of ours.
+        quiet: keep the program's standard output out of freezeframe.
         keys: directory of the keys for comparing private values (default: that of the data directory, as found from
             `cwd`). Without the recording's key, the program's own values are only paired with surrogates.
         spans: file to which the replay is recorded as a run; `kept.kept_run` makes a fixture of it.

@@ -76,7 +76,7 @@ class _Server(LoopbackServer):
         """Return the run whose id begins so; without a name the only one.
 
         Raises:
-            WireError: there is none, or there are several.
+            WireError: it is missing, or there are several.
         """
         named = [run for run in self.runs if run.fixture.run_id.startswith(name.lower())]
         if len(named) == 1:

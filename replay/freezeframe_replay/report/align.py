@@ -128,7 +128,7 @@ def compare_runs(
         before: the first run.
         after: the second one.
         varying: fields that vary by themselves (`varying.varying_fields`): what differs in them, and in what is generated for
-            each answer, is told apart. None tells nothing apart.
+            each answer, is marked. None marks nothing.
         context: characters kept before and after the first differing one of two long texts.
     """
     # Under one key, a value has one surrogate in both runs, and a different surrogate is a different value.

@@ -25,7 +25,7 @@ class TranscriptCall:
     result: str = ""
     """What it answered; of a retriever the same as `documents`, if these could be read."""
     received: str = ""
-    """What the model was told, if that is not the result."""
+    """What the model received, if that is not the result."""
     error: str = ""
     documents: tuple[FoundDocument, ...] = ()
     requested_in_step: int | None = None

@@ -15,7 +15,7 @@ _HEADER: Final = ("run", "started", "entry", "input", "steps", "tokens", "time",
 
 
 def runs_text(page: RunPage, *, width: int) -> str:
-    """Return the runs; empty if there are none."""
+    """Return the runs, or an empty result."""
     narrow = width < WIDE
     rows = [_cells(row, narrow=narrow) for row in page.rows]
     titles, right = _HEADER, (4, 5, 6)

@@ -1,8 +1,8 @@
-"""Transcript: what was said in a run, as one conversation that shows each message once. Pure.
+"""Transcript: a run as one conversation that shows each message once. Pure.
 
 A model call sends its whole history again. What is shown of it is what no earlier call of the same conversation had: two
 calls are one conversation if the messages of one begin those of the other, or if one names the other's response. A call of a
-tool is one card: what the model asked for, what the tool answered, and what the model was told where that differs.
+tool is one card: what the model asked for, what the tool answered, and what the model received where that differs.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ class _Reader:
         self._asked.remove(call)
         self._put(call, replace(made, requested_in_step=call.call.requested_in_step))
         if call.id is not None:
-            self._asked.add(call)  # what the model is told of it is still to come
+            self._asked.add(call)  # what the model receives of it is still to come
 
     def _joined(self, message: JsonObject, conversation: int, lane: Lane, history: str) -> bool:
         """Return whether the message only holds results of calls that are already shown, and note the results there."""

@@ -57,7 +57,7 @@ class Get(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """A run in a backend's list, with as much as the list says."""
+    """A run in a backend's list, with as much as the list shows."""
 
     trace_id: str
     start_time_unix_nano: int

@@ -91,7 +91,7 @@ def pick_run(path: Path, runs: list[Run], run: str) -> Run:
 
 
 def others_of(path: Path, runs: list[Run], taken: Run) -> str:
-    """Return a line that names the other runs of a path and what was taken; empty if there are none with content."""
+    """Return a line that names the other runs of a path and what was taken, or an empty result with content."""
     others = [item.trace_id for item in runs if item is not taken and _has_content(item)]
     if not others:
         return ""

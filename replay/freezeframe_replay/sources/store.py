@@ -358,7 +358,7 @@ class RunStore:
         return query_rows(self._door.client(), query, parameters, _PLAIN)
 
     def _texts(self, query: str, parameters: Mapping[str, str]) -> list[str]:
-        """Return the one column of a statement of ours."""
+        """Return the one column of a statement of freezeframe."""
         return [
             text
             for block in decode_blocks(self._door.native(query, parameters))

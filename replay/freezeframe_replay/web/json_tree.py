@@ -31,7 +31,7 @@ _ESCAPE: Final = re.compile(r'(\\[n"\\])')
 
 
 def read_json(text: str, path: str = "") -> Any:
-    """Return the value of a JSON text, or its part at a path such as ``/messages/3``; None if there is none."""
+    """Return the value of a JSON text, or its part at a path such as ``/messages/3``, or None."""
     if text[:1] not in ("{", "[") or len(text) > _MAX_LENGTH:
         return None
     try:

@@ -28,7 +28,7 @@ class Plot:
     legend: Sequence[tuple[str, str]]
     """Colour and name of each."""
     bars: Sequence[tuple[str, str, str, str, str, str]]
-    """Colour, x, y, width, height, and what it says."""
+    """Colour, x, y, width, height, and its content."""
     levels: Sequence[str]
     """What the axis says at its top, in its middle and at its foot."""
     places: Sequence[str]

@@ -105,7 +105,7 @@ class Replay:
 
     @property
     def noted(self) -> Noted:
-        """Return what a list says of it."""
+        """Return what a list shows of it."""
         return Noted(
             number=self.number,
             run_id=self.run_id,

@@ -135,7 +135,7 @@ def _cell(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _delta(spent: Any, recorded: Any, name: str, shown: Any) -> str:
-    """Return the difference from the recording in words; empty if there is none, or it is not known."""
+    """Return the difference from the recording in words, or an empty result, or it is not known."""
     if not spent or not recorded or (name == "usd" and (spent["unknown"] or recorded["unknown"])):
         return ""
     change = spent[name] - recorded[name]

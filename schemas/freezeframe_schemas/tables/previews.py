@@ -69,7 +69,7 @@ def _head(raw: bytes) -> str:
 
 
 def _text_of(quoted: bytes) -> str:
-    """Return the start of a JSON string's text; empty if there is none."""
+    """Return the start of a JSON string's text, or an empty result."""
     if not quoted.startswith(b'"'):
         return ""
     if b"\\" not in quoted:  # nearly all; the pattern costs several times as much

@@ -317,7 +317,7 @@ def _origin_of(resource: Resource, scope: Scope) -> _Origin:
 
 
 def _rest(span: SpanRecord, types: Mapping[str, str]) -> str:
-    """Return the fields that no column holds, as JSON; empty if there are none."""
+    """Return the fields that no column holds, as JSON, or an empty result."""
     rest: dict[str, Any] = {}
     if span.kind is not SpanKind.INTERNAL:
         rest["kind"] = _KIND_NAMES[span.kind]

@@ -131,7 +131,7 @@ def list_statement(asked: RunList, *, once: bool = False) -> str:
     choice of a status how many match and how many of them are before the page; those of no facet are of all runs. If nothing is
     counted, the row has the runs only.
 
-    One statement for all of it: each that is answered by a reader has a process of its own.
+    One statement for all of it: each that is answered by a reader has its own process.
 
     Args:
         asked: what the text follows from.

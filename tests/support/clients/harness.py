@@ -93,7 +93,7 @@ def _world(trial: Trial, provider: Provider) -> Generator[World]:
 def own_loop() -> Generator[None]:
     """Give the thread an event loop for once. Synchronous calls of some libraries leave open connections on the one they find.
 
-    A replay runs in a process of its own otherwise, and has a new one.
+    A replay runs in its own process otherwise, and has a new one.
     """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

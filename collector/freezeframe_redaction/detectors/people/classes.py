@@ -101,7 +101,7 @@ class Neighbours:
         self._rows = tuple(_neighbours(row, rules) for row in rules.table(name))
 
     def kind_of(self, text: str, low: int, high: int, start: int, end: int, word: str = "") -> str:
-        """Return what kind of name ``text[start:end]`` is, or `word` in it; an empty text if it is none."""
+        """Return the kind of name ``text[start:end]``, or of `word` in it; an empty text if it is not a name."""
         word = word or text[start:end]
         before, behind = text[max(low, start - _NEAR) : start], text[end : min(high, end + _NEAR)]
         previous = before.rstrip(" \t").rpartition(" ")[2].rpartition("\n")[2].strip("\"'(,>*_[\\“‘")

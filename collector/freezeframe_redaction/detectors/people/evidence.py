@@ -57,7 +57,7 @@ PROPOSED: Final = "name: given name by evidence"
 MIN_PROPOSAL_SCORE: Final = -0.5
 """A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
 MIN_EDGE_SCORE: Final = -2.0
-"""A first or last word of three and more with a lower score of its own is none of the name: ``Andrea Jung Biography``."""
+"""A first or last word of at least three with a lower score does not belong to the name: ``Andrea Jung Biography``."""
 _MAX_JOINING_LETTERS: Final = 3
 """Letters of a word that may join two of a surname: ``Siobhán Ní Dhomhnaill``."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
@@ -76,7 +76,7 @@ class NameJudgement:
 
     item: Item
     named: Candidate
-    """The name without the words at its edges that are none of it."""
+    """The name without the words at its edges that do not belong to it."""
     score: float
     """The bias and all features: the mean over the words."""
     bias: float
@@ -126,7 +126,7 @@ class Evidence:
         return first, last
 
     def _is_apart(self, text: str, two: Sequence[Span], word: Sequence[str]) -> bool:
-        """Return whether one of two words in a row, of which these are the features, is none of the name of the other one."""
+        """Return whether one of two adjacent words, given their features, does not belong to the name of the other."""
         (start, end), (behind, _) = two
         return end - start > _MAX_JOINING_LETTERS and text[end:behind].isspace() and self.score([word])[0] < MIN_EDGE_SCORE
 

@@ -1,4 +1,4 @@
-"""Names that are nobody's private data: famous people of the past and of fiction, and what is called after a person.
+"""Names that are no private data: famous people of the past and of fiction, and what is called after a person.
 
 Asked about names that their words alone tell. What a greeting, a label, a key, a title or ``my name is`` tells is a person's.
 """

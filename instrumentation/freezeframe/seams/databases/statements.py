@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 MAX_ROWS: Final = 100_000
-"""Rows that are kept of one result. If there are more, the run says so."""
+"""Rows that are kept of one result. If there are more, the run records it."""
 _ROWS_AT_ONCE: Final = 500
 """Rows that become one piece of the recorded answer."""
 
@@ -82,7 +82,7 @@ def operation_of(statement: object) -> str:
 
 
 def describe_statement(system: str, operation: str, *arguments: object) -> calls.Describe:
-    """Return what describes a call: the database's name in the conventions, the operation, and what it is given."""
+    """Return what describes a call: the database's name in the conventions, the operation, and its arguments."""
     return lambda: FunctionCall.of(Kind.DATABASE, system, f"{system} {operation}".strip(), *arguments, kwargs={})
 
 

@@ -23,7 +23,7 @@ from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import feed_of, is_kept_before, note, note_before, recall
 
 ORIGINAL: Final = "freezeframe_original"
-"""The attribute by which our `os.urandom` names Python's: what is recorded here is no secret that the program draws."""
+"""The attribute by which our `os.urandom` names Python's: what is recorded here is not a secret that the program draws."""
 _ASKER: Final = 3
 """Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
 

@@ -30,7 +30,7 @@ request, of the same code."""
 
 
 def code_of(functions: Iterable[FunctionType]) -> FunctionCode | None:
-    """Return the code of the functions that answer a call; None if there are none."""
+    """Return the code of the functions that answer a call, or None."""
     with guard("functions.code"):
         found = [_code_of(function) for function in functions]
         if found:

@@ -72,7 +72,7 @@ def _read(file: str, _mtime_ns: int, size: int) -> SourceFile | None:
 
 
 def digest_of(source: SourceFile, qualname: str, line: int, held: str = "") -> str | None:
-    """Return a digest of a function and of what it reaches; None if the file does not define it.
+    """Return a digest of a function and of the code it reaches; None if the file does not define it.
 
     It is the same for the same syntax: comments, layout, docstrings and places do not count, nor does Python's version.
 

@@ -1,4 +1,4 @@
-"""``http.client`` and what is built on it (``urllib.request``, ``xmlrpc``): every request of every connection.
+"""``http.client`` and the libraries built on it (``urllib.request``, ``xmlrpc``): every request of every connection.
 
 urllib3 is built on it, too, and has its own seam. A response is served as its bytes on the wire: ``http.client`` reads them
 as it read the recorded ones, and fails on a cut body as it did.
@@ -54,7 +54,7 @@ class _PendingRequest:
     end: Callable[[bytes], None] | None = None
     """In a replay, sends the request for real after all."""
     answer: Exchange | None = None
-    """In a replay, the recorded answer; None if there is none, or before the lookup."""
+    """In a replay, the recorded answer, or None, or before the lookup."""
     is_sent: bool = False
 
     def announces_a_body(self) -> bool:

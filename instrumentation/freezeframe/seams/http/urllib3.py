@@ -1,4 +1,4 @@
-"""urllib3, and what is built on it (requests, botocore): every attempt, at ``HTTPConnectionPool._make_request``.
+"""urllib3, and the libraries built on it (requests, botocore): every attempt, at ``HTTPConnectionPool._make_request``.
 
 A redirect or a retry by urllib3 is a separate call. The body is seen at urllib3's raw reads, before content-decoding,
 and served by a urllib3 response over the recorded bytes, so that each library builds its exceptions from urllib3's.

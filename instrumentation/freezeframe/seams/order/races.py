@@ -4,7 +4,7 @@
 depends on how many turns of the loop or slices of the scheduler an SDK takes after its answer came, and for futures on their
 addresses in memory. So what these four functions returned is noted, and a replay waits for exactly that.
 
-Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of what was done: for a task or future, the
+Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of the actions: for a task or future, the
 lane that it works in, else its position.
 """
 

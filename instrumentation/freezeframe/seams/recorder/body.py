@@ -32,7 +32,7 @@ class Body:
             self._hash.update(piece)
             return
         self.pieces.append(piece)
-        self.offsets_ns.append(offset_ns // 1000 * 1000)  # to the microsecond: finer digits are noise, half of what is stored
+        self.offsets_ns.append(offset_ns // 1000 * 1000)  # to the microsecond: finer digits are noise, half of the stored bytes
 
     @property
     def omitted(self) -> str | None:

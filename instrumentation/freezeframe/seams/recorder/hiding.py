@@ -1,6 +1,6 @@
 """What OpenInference's `TraceConfig` and ``OPENINFERENCE_HIDE_*`` hide: it is hidden here, too, and each loss is a named gap.
 
-OpenInference hides single attributes. Bytes that hold anything of what is hidden are not kept at all.
+OpenInference hides single attributes. Bytes that hold anything of the hidden content are not kept at all.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _HOLDS: Final[Mapping[str, tuple[str, ...]]] = {
     genai.RESPONSE_ERROR: (_OUTPUT,),
     genai.ERROR_CHAIN: (_OUTPUT,),
 }
-"""Attribute -> OpenInference's names of what it holds."""
+"""Attribute -> OpenInference's names of its content."""
 _MODEL_BYTES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     genai.OP_EMBEDDINGS: ((_EMBEDDED,), (_VECTOR,)),
     genai.OP_TEXT_COMPLETION: (_PROMPTS, _CHOICES),

@@ -152,7 +152,7 @@ def _holders(functions: Sequence[_Replaced]) -> list[tuple[dict[str, Any], str, 
 
 
 class ImportHook:
-    """Calls back each time a module has been imported. It finds nothing itself: it puts a loader of ours around the finder's.
+    """Calls back after each import of a module. It finds nothing itself: it puts a loader around the finder's.
 
     A program may import a module again, as another object: ddtrace does that with `threading` and many others.
     """

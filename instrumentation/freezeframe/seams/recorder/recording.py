@@ -150,7 +150,7 @@ class Recorder:
         return recording
 
     def _place(self, kind: Kind, *, is_call: bool) -> tuple[Context | None, dict[str, str]]:
-        """Return the context of a new exchange's span, and what the span says from its start."""
+        """Return the context of a new exchange's span, and what the span records from its start."""
         attributes: dict[str, str] = {} if self.describe_spans is None else {genai.EXCHANGE_KIND: kind.value}
         around = current_place().call_span_id
         if around:

@@ -71,7 +71,7 @@ class RootSpan(Protocol):
 
     @property
     def before(self) -> list[tuple[str, str]]:
-        """Return the readings, each with its feed, of what the program drew before its first run."""
+        """Return the readings, each with its feed, of the program's draws before its first run."""
         ...
 
     calls_before: int

@@ -47,7 +47,7 @@ class Unsent:
         """Begin to take the messages, in a replay."""
 
     def compare(self, reply: dict[str, Any]) -> None:
-        """Record what was sent, or compare it with what was recorded; once, at the end of a call."""
+        """Record what was sent, or compare it with the recording; once, at the end of a call."""
 
     async def compare_later(self, reply: dict[str, Any]) -> None:
         """Wait for the last message in a replay, then compare what was sent."""
@@ -132,7 +132,7 @@ class SentLater(_Noted):
 
     @property
     def given(self) -> SentLater | None:
-        """Iterator to pass to grpc in place of the original; None if there is none."""
+        """Iterator to pass to grpc in place of the original, or None."""
         return None if self._requests is None else self
 
     def __aiter__(self) -> AsyncIterator[Any]:

@@ -57,13 +57,13 @@ class ImportWatch:
         self.on = False
         """What the program reads while it is imported is watched, too."""
         self.known: dict[bool, set[object]] = {False: set(), True: set()}
-        """What was looked at and is nothing new: while the process as a whole is no run, and while it is one."""
+        """What was looked at and is nothing new: while the process as a whole is not a run, and while it is one."""
 
 
 class _HomeModule:
     """Object that an entrance is bound to, as a C function is to its module.
 
-    So it is no function of a class that holds it, as one that is written in Python would be; and it can be pickled by name.
+    So it is not a function of a class that holds it, as one that is written in Python would be; and it can be pickled by name.
     """
 
     __slots__ = ("_name",)

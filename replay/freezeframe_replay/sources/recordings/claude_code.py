@@ -1,7 +1,7 @@
 """Sessions of Claude Code: ``~/.claude/projects/PROJECT/SESSION.jsonl``, and the files of its helpers (``agent-*.jsonl``).
 
 A line is a record. Records form a tree: each names the one before it, so that a prompt that was taken back, and all before a
-compaction, is not part of what the model was told later. Each block of an answer is a line.
+compaction, is not part of what the model received later. Each block of an answer is a line.
 
 Source: sessions that version 2.1 wrote; there is no description of the format.
 """
@@ -144,7 +144,7 @@ def _answer(entry: _Entry, after: list[int]) -> Said:
 
 
 def _before(thread: _Thread, place: int, results: defaultdict[int, list[int]]) -> list[int]:
-    """Return the places of what the model was told: the records above, and the results of all calls in their answers."""
+    """Return the places of what the model received: the records above, and the results of all calls in their answers."""
     found: set[int] = set()
     seen: set[str] = set()
     record = thread.entries[place].above

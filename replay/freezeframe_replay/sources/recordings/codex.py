@@ -89,7 +89,7 @@ class _Session(Session):
         self._at = at
 
     def end_answer(self) -> None:
-        """Put the items of an answer together; nothing if there are none."""
+        """Put the items of an answer together, or nothing."""
         if not self._items:
             return
         document: JsonObject = {"id": self._response_id, "status": "completed", "output": self._items}

@@ -1,4 +1,4 @@
-"""A conversation with a model, kept as messages -> the spans of a run that hold what was said, for a reconstruction. Pure."""
+"""A conversation with a model, kept as messages -> the spans of a run that hold it, for a reconstruction. Pure."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Session:
     """What the user asked first."""
     said: list[Said] = field(default_factory=list[Said])
     window: list[int] = field(default_factory=list[int])
-    """The places of what the model is told next."""
+    """The places of what the model receives next."""
 
     def say(self, said: Said) -> None:
         """Add what was said to the history."""

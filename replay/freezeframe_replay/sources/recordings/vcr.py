@@ -128,7 +128,7 @@ def _headers(message: Any) -> Headers:
 
 
 def _time(text: Any) -> int:
-    """Return the time that VCR for Ruby and R write, in nanoseconds; 0 if there is none."""
+    """Return the time that VCR for Ruby and R write, in nanoseconds, or 0."""
     if not isinstance(text, str):
         return 0
     try:
