@@ -17,7 +17,7 @@ NEEDED = frozenset({"get_price", "file_note"})
 
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python")
-@pytest.mark.parametrize("variant", ["sync", "async", "stream", "langgraph"])
+@pytest.mark.parametrize("variant", ["sync", "stream"])
 def test_the_fixed_agent_reaches_the_right_answer_with_all_but_the_named_tools_frozen(
     shop: Shop, variant: str, tmp_path: Path
 ) -> None:

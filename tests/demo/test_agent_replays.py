@@ -28,7 +28,7 @@ ELSEWHERE = {
 
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python")
-@pytest.mark.parametrize("variant", ["sync", "async", "stream", "langgraph"])
+@pytest.mark.parametrize("variant", ["async", "langgraph"])
 def test_a_run_is_reenacted_exactly_until_the_code_is_fixed(shop: Shop, variant: str, tmp_path: Path) -> None:
     """Every step is answered from the recording, no socket, no tool; the fix shows as another model request."""
     code = copy_example(tmp_path / "code")
