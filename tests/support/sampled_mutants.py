@@ -217,8 +217,11 @@ def killer(copy: Copy, found: Break, tests: Sequence[str]) -> tuple[str, str]:
             copy.write(found.path, original)
             if failed is None:
                 break
-            if "::" not in failed or copy.failed([failed], marks) is None:
+            one = [failed] if "::" in failed else tests
+            if copy.failed(one, marks) is None:
                 return name, failed
+            if one is tests:  # it hangs without the mutant, too
+                break
             unreliable.append(failed)
     return "", ""
 
