@@ -59,7 +59,7 @@ class Cassette:
     """Name of the policy that redacts a recording before it is written; None writes it as recorded."""
 
     may_be_empty: bool = False
-    """Whether a function may make no calls: a judge may need none, but a test without any proves nothing."""
+    """True if a function may make no calls: a judge may need none, but a test without any proves nothing."""
 
     def play(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, its calls answered from the recording, or recorded, depending on the mode.

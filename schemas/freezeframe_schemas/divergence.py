@@ -94,7 +94,7 @@ class Relaxed(StrEnum):
     CARRIED = "carried"
     """It holds the new result of a tool that ran by request, in place of the recorded one."""
     CODE = "code"
-    """Whether the application's code that answered the call has changed: it could not be read, then or now."""
+    """True if the application's code that answered the call has changed: it could not be read, then or now."""
 
 
 class Check(StrEnum):

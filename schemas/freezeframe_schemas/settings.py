@@ -26,7 +26,7 @@ class ValueKind:
     parse: Callable[[str], object] = str
     """Reads a variable's text; raises ValueError or LookupError if it is not valid."""
     secret: bool = False
-    """Whether a fault leaves out the value."""
+    """True if a fault leaves out the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

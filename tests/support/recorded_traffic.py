@@ -261,7 +261,7 @@ class Checked:
     completions: list[Completion]
     """How each response of the fixture ended."""
     same_requests: list[bool]
-    """Whether the request that the client built holds the same JSON as the recorded one."""
+    """True if the request that the client built holds the same JSON as the recorded one."""
 
 
 class Stage:

@@ -64,7 +64,7 @@ class StartedProcesses:
         self._ending_s = ending_s
         self._session = uuid.uuid4().hex
         self._unseen = self._ever = False
-        """Whether something was started since `_running` was last asked, and at all. Without, no test pays for the question."""
+        """True if something was started since `_running` was last asked, and at all. Without, no test pays for the question."""
         self._reaper: subprocess.Popen[bytes] | None = None
         self._forks_before: frozenset[int] = frozenset()
 

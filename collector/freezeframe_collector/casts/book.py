@@ -30,7 +30,7 @@ class _Run:
     ended: bool = False
     has_spans: bool = False
     marked: bool = False
-    """Whether the store says that it is unsettled."""
+    """True if the store says that it is unsettled."""
     seen_s: float = 0.0
     segment: int = 0
     """The last segment of the log that has spans of it."""

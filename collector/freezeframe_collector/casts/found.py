@@ -26,9 +26,9 @@ class Found:
     sealed: bytes = b""
     """Values that are new to the run, if there are any: see `sealing`."""
     ended: bool = False
-    """Whether the run's entry span, or its root, has arrived and has ended."""
+    """True if the run's entry span, or its root, has arrived and has ended."""
     waits: bool = False
-    """Whether a name in the cast has to wait for the whole run to judge it."""
+    """True if a name in the cast has to wait for the whole run to judge it."""
 
     @property
     def run(self) -> RunKey:

@@ -106,7 +106,7 @@ class Damage:
     records: int
     spans: int
     is_counted: bool
-    """Whether `records` and `spans` count everything lost: they do not if the damage also took what would show it."""
+    """True if `records` and `spans` count everything lost: they do not if the damage also took what would show it."""
 
     @property
     def cost_records(self) -> bool:

@@ -47,7 +47,7 @@ def find(text: str, bounds: Sequence[tuple[int, int]], prefixes: Sequence[str]) 
 
 
 def _may_be_person(words: Sequence[str]) -> bool:
-    """Whether the words may be a name: not a placeholder, an office or prose (``First name of the guest``)."""
+    """Return whether the words may be a name: not a placeholder, an office or prose (``First name of the guest``)."""
     small = [word for word in words if word.islower() and word not in names.PARTICLES]
     return (
         not any(word.lower() in _NOBODY for word in words)

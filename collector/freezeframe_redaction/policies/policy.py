@@ -83,7 +83,7 @@ class Policy:
     """Lower-cased values that are never findings."""
     allow_patterns: tuple[str, ...] = ()
     model_tier: bool = False
-    """Whether prose goes through the model tier before it is stored."""
+    """True if prose goes through the model tier before it is stored."""
 
     @property
     def hash(self) -> str:

@@ -81,7 +81,7 @@ def judge(leaves: Iterable[Leaf], whole: Callable[[list[Leaf]], Iterable[str]]) 
 
 
 def _are_things(found: Mapping[str, Sequence[Leaf]], rows: int) -> bool:
-    """Whether the key shows that it names no people; or it says nothing, and a few values, among them ordinary words, recur."""
+    """Return whether the key names no people, or says nothing while a few values, among them ordinary words, recur."""
     if all(same[0].is_nobodys for same in found.values()):
         return True
     if 4 * len(found) > rows or any(same[0].prefix or len(text) > _MAX_LENGTH for text, same in found.items()):

@@ -21,7 +21,7 @@ class Field:
     look: re.Pattern[str]
     kind: str = ""
     sure: bool = True
-    """Whether the key shows it alone; otherwise a second sign is needed."""
+    """True if the key shows it alone; otherwise a second sign is needed."""
 
 
 def _fields() -> Iterator[tuple[str, Field]]:

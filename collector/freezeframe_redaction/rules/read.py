@@ -42,7 +42,7 @@ class Rule:
     group: int = 1
     """Which group of the form is the value; -1: the last one that matched."""
     begun: bool = False
-    """Whether the value must begin before the trigger's end."""
+    """True if the value must begin before the trigger's end."""
     kind: str = ""
     take: str = ""
     """What makes findings of the match, if not its group alone is one."""

@@ -1,4 +1,4 @@
-"""Whether the first digits of a number decide if a numbering plan has it: most attempts to make a number need no more.
+"""True if the first digits of a number decide if a numbering plan has it: most attempts to make a number need no more.
 
 A plan is a pattern over digits. Its derivative by a digit is what may follow that digit, and counting what may follow tells
 none, all or some. Source: Brzozowski, "Derivatives of regular expressions", J. ACM 1964.

@@ -1,4 +1,4 @@
-"""Whether anything is recorded at the moment: a run is open in some thread, or the process as a whole is one.
+"""True if anything is recorded at the moment: a run is open in some thread, or the process as a whole is one.
 
 What is called a million times outside of runs asks `ACTIVITY.on`, and nothing else. It may also replace itself by the original
 until the next run: `put_aside`.

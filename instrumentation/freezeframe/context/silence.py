@@ -1,4 +1,4 @@
-"""Whether the running code is not to be traced: OpenTelemetry's keys for that, one of which ``suppress_tracing`` sets."""
+"""True if the running code is not to be traced: OpenTelemetry's keys for that, one of which ``suppress_tracing`` sets."""
 
 from __future__ import annotations
 

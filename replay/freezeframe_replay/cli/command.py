@@ -66,7 +66,7 @@ class Command:
     actions: Mapping[str, tuple[str, Sequence[Declare]]] = field(default_factory=dict[str, tuple[str, Sequence[Declare]]])
     """Name -> what it does, and its options; of a command that has actions. `options` are then those of each."""
     takes_program: bool = False
-    """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
+    """True if ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
     config_error: int = 1
     """The exit code of a `ConfigError`."""
     replay_error: int = 1

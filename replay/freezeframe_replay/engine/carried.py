@@ -12,7 +12,7 @@ from freezeframe_replay.engine.compare import hunks
 from freezeframe_schemas import values
 
 _PARTS: Final = re.compile(r"\w+|\s+|[^\w\s]")
-_MOST_FORMS: Final = 2_000
+_MAX_FORMS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def _forms(outcome: Any) -> frozenset[str]:
     plain = _plain(returned)
     found = {form for form in (_written(plain) if isinstance(plain, dict | list) else ()) if form}
     for leaf in _leaves(plain):
-        if len(found) < _MOST_FORMS:
+        if len(found) < _MAX_FORMS:
             found |= {leaf, repr(leaf), json.dumps(leaf)[1:-1]}
     found |= {str(plain), repr(plain), json.dumps(plain), json.dumps(plain, ensure_ascii=False)}
     return frozenset(form for form in found if form)

@@ -54,7 +54,7 @@ class Ends:
         """What an entry point left behind that is not compared, in words."""
         self.outcome_changed: Divergence | None = None
         self.raised_instead = False
-        """Whether the program raised although the recorded run returned."""
+        """True if the program raised although the recorded run returned."""
 
     @contextlib.contextmanager
     def loading(self) -> Generator[None]:

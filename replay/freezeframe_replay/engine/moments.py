@@ -53,7 +53,7 @@ class Measurement:
     most_s: float
     """Bounds of what the run measured: the recording shows between which calls it read its clock."""
     is_own: bool
-    """Whether the program's code, its environment or its command line holds the number, too."""
+    """True if the program's code, its environment or its command line holds the number, too."""
 
 
 Measured = Callable[[str, Sequence[int]], Measurement | None]
@@ -67,7 +67,7 @@ class Slack:
     within_s: float
     """Seconds that they may be apart."""
     is_content: Callable[[str], bool]
-    """Whether the program had been given a text by then."""
+    """True if the program had been given a text by then."""
     now_s: float
     """The time in the run, in seconds since 1970."""
 

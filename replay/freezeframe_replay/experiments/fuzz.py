@@ -43,7 +43,7 @@ class Effect:
     text: str
     step: int | None
     flips: bool
-    """Whether the code took a different path or had a different outcome."""
+    """True if the code took a different path or had a different outcome."""
     effect: str
     """``none``, ``outcome``, an `Aspect`, or `UNKNOWN`."""
     detail: str = ""

@@ -48,7 +48,7 @@ class Code:
     commit: str
     """The commit that they are of, or that the work tree is on."""
     changed: bool = False
-    """Whether they are taken from the work tree and it differs from the commit."""
+    """True if they are taken from the work tree and it differs from the commit."""
     files: dict[str, bytes]
     """Path below the folder -> content."""
     executable: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ class _Listed:
     path: str
     size: int
     plain: bool
-    """Whether it is a file and not a link or a submodule."""
+    """True if it is a file and not a link or a submodule."""
     executable: bool
     name: str
     """What git calls its content."""

@@ -15,7 +15,7 @@ class ToolRow:
     command: str
     """What a person types for the same."""
     only_reads: bool = True
-    """Whether it starts no program of the user and writes no file."""
+    """True if it starts no program of the user and writes no file."""
 
 
 TOOLS: Final = (

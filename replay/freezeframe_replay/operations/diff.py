@@ -30,7 +30,7 @@ class DiffParameters:
     before: str
     after: str
     whole: bool = False
-    """Whether differing texts are whole, up to 10,000 characters, and not shortened to their first difference."""
+    """True if differing texts are whole, up to 10,000 characters, and not shortened to their first difference."""
 
 
 def diff(source: RunSource, parameters: DiffParameters) -> Comparison:

@@ -34,7 +34,7 @@ class Forked:
     """Its directory."""
     edits: Sequence[str]
     at_commit: bool
-    """Whether a replay has to check another commit out."""
+    """True if a replay has to check another commit out."""
     warnings: Sequence[str] = ()
 
 

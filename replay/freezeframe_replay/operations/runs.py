@@ -16,11 +16,11 @@ MAX_RUNS: Final = 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunsParameters:
-    """Which runs."""
+    """Selection of runs."""
 
     query: RunQuery
     counted: bool = False
-    """Whether to count how many match, which reads all of them."""
+    """True if to count how many match, which reads all of them."""
 
 
 def runs(source: RunSource, parameters: RunsParameters) -> RunPage:

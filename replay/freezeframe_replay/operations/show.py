@@ -18,7 +18,7 @@ class ShowParameters:
 
     run: str
     full: bool = False
-    """Whether to include requests and responses of every step."""
+    """True if to include requests and responses of every step."""
 
 
 def show(source: RunSource, parameters: ShowParameters) -> Outline:

@@ -60,7 +60,7 @@ class Fences:
         self._writable = (*(os.path.realpath(path) for path in allow_paths), "/dev")
         self._programs = frozenset(allow_programs)
         self.up = False
-        """Whether the fences stop anything at the moment."""
+        """True if the fences stop anything at the moment."""
 
     def raise_fences(self) -> None:
         """Install the audit hook; do nothing if no fence is requested."""

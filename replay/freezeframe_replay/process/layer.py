@@ -56,7 +56,7 @@ class Layer:
         self._real = tuple(os.path.realpath(path) for path in (os.path.dirname(root), *real)) + _SYSTEM
         self._temporary = os.path.realpath(tempfile.gettempdir())
         self._own = threading.local()
-        """Whether this thread is in the layer's own code, which sees the files as they are."""
+        """True if this thread is in the layer's own code, which sees the files as they are."""
         self._is_used = False
         self._lock = threading.RLock()
         self._os: dict[str, Callable[..., Any]] = {}

@@ -102,7 +102,7 @@ class Outline:
     """Names of the kit fields that are incomplete, those of the lowest level first."""
     gaps: tuple[str, ...] = ()
     cold: bool = False
-    """Whether the run cannot be re-enacted by itself."""
+    """True if the run cannot be re-enacted by itself."""
     advice: tuple[str, ...] = ()
     """What closes the gaps that keep it from the next level."""
     ledger: tuple[Loss, ...] = ()

@@ -129,7 +129,7 @@ class _Reader:
         self._asked = AskedCalls()
         self._number = 0
         self._ids = bool(run.exchanges)
-        """Whether ids make messages different. Two instrumentations that report one call may give them other ids."""
+        """True if ids make messages different. Two instrumentations that report one call may give them other ids."""
 
     def read(self) -> Transcript:
         for node in self._nodes:

@@ -27,7 +27,7 @@ DOOR: Final = web.AppKey("door", Door)
 LABELS: Final = web.AppKey("labels", Labels)
 JOBS: Final = web.AppKey("jobs", Jobs)
 LIVE: Final = web.AppKey("live", bool)
-"""Whether a page may ask a model for real."""
+"""True if a page may ask a model for real."""
 
 
 def load(request: web.Request) -> Run:

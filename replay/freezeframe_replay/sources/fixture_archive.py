@@ -75,7 +75,7 @@ class Pack:
     commit: str = ""
     """The commit of the code, if code is packed and has one."""
     changed: bool = False
-    """Whether the code is the work tree as it was when it was packed, in place of that commit."""
+    """True if the code is the work tree as it was when it was packed, in place of that commit."""
     left_out: tuple[str, ...] = ()
     """Files of the project that were not packed, each with the reason."""
     readiness: Mapping[str, Any]

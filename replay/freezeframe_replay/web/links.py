@@ -16,7 +16,7 @@ class Links:
 
     run: Run
     alone: bool = False
-    """Whether all is on one page."""
+    """True if all is on one page."""
 
     def tab(self, name: str) -> str:
         """Return the address of a view of the run."""

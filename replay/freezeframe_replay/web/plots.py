@@ -34,7 +34,7 @@ class Plot:
     places: Sequence[str]
     """Names below, evenly spread: of each place, or from the first to the last."""
     each: bool
-    """Whether there is a name for each place."""
+    """True if there is a name for each place."""
     middles: str
     """Where the places are, from 0 to `WIDTH`."""
 

@@ -46,7 +46,7 @@ class StepRow:
     name: str = ""
     detail: str = ""
     changed: bool = False
-    """Whether its answer was changed before the replay."""
+    """True if its answer was changed before the replay."""
     made: Sequence[Made] = field(default=())
 
 
@@ -63,7 +63,7 @@ class Noted:
     word: str
     """Its state in a word."""
     agrees: bool
-    """Whether it found what was recorded."""
+    """True if it found what was recorded."""
     has_ended: bool
 
     @property
@@ -93,7 +93,7 @@ class Replay:
     report: Report | None = None
     error: FreezeframeError | None = None
     live: bool = False
-    """Whether models may be asked for real where the recording holds no answer."""
+    """True if models may be asked for real where the recording holds no answer."""
     made_live: Mapping[int, Step] = field(default_factory=dict[int, Step])
     """What was made for real, by the number of the call in the report."""
     spent: Spent | None = None

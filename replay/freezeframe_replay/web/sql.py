@@ -53,7 +53,7 @@ class SqlAnswer:
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[Any]] = ()
     cut: bool = False
-    """Whether there are more rows."""
+    """True if there are more rows."""
     seconds: float = 0.0
     wrong: str = ""
     """What the store says is wrong with the question."""

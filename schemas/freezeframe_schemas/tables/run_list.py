@@ -74,11 +74,11 @@ class RunList:
     chosen: tuple[str, ...] = ()
     """Names in `FACETS`; the value is the parameter of this name, with ``_`` before it."""
     is_since: bool = False
-    """Whether runs have to begin at `_from` or later."""
+    """True if runs have to begin at `_from` or later."""
     has_words: bool = False
-    """Whether they have to hold `_words`."""
+    """True if they have to hold `_words`."""
     in_payloads: bool = False
-    """Whether these are looked for in payloads, too."""
+    """True if these are looked for in payloads, too."""
     status: str = ""
     """One of `STATUSES`."""
     sort: str = NEWEST
@@ -87,17 +87,17 @@ class RunList:
     """``after`` or ``before`` the run `_cursor`; empty for the first page."""
     size: int = 100
     has_labels: bool = False
-    """Whether runs of the store have labels."""
+    """True if runs of the store have labels."""
     is_counted: bool = True
-    """Whether the row also holds how many runs match."""
+    """True if the row also holds how many runs match."""
     is_newest: bool = False
-    """Whether runs have to begin within a day of the latest one."""
+    """True if runs have to begin within a day of the latest one."""
     is_meant: bool = False
-    """Whether it has to be one of `MEANT`."""
+    """True if it has to be one of `MEANT`."""
     is_of_session: bool = False
-    """Whether it has to be of the conversation `_session`."""
+    """True if it has to be of the conversation `_session`."""
     is_named: bool = False
-    """Whether the run has to have the trace id `_run`."""
+    """True if the run has to have the trace id `_run`."""
 
 
 def conditions(asked: RunList) -> str:

@@ -27,7 +27,7 @@ ReadDocument = Callable[[JsonObject, AttributeWriter], None]
 ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
 Assemble = Callable[[Sequence[Frame]], JsonObject]
 HasEnded = Callable[[DecodedBody], bool | None]
-"""Whether a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames do not
+"""True if a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames do not
 follow the protocol, and only the end of the HTTP body shows it."""
 
 ErrorFrame: TypeAlias = "Callable[[JsonValue], Frame | None]"

@@ -195,7 +195,7 @@ class RecordedResult:
         self.factory: Any = None
         """What the program makes of a row."""
         self.is_outside = False
-        """Whether the program's factory runs, or has raised."""
+        """True if the program's factory runs, or has raised."""
         self.count = 0
         self.rowcount: Any = None
         self._recording: Recording | None = recording

@@ -30,7 +30,7 @@ class ServedDraws:
         self._epochs: dict[int, list[Any]] = {}
         """Epoch -> a state for each `_STRIDE` words."""
         self.is_left = False
-        """Whether the program seeded differently than the run did."""
+        """True if the program seeded differently than the run did."""
 
     def restore(self, state: Any) -> None:
         """Begin with the state that the run began with."""

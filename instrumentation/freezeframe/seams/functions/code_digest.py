@@ -22,7 +22,7 @@ from freezeframe_schemas.exchange import FunctionCode
 from freezeframe_schemas.rebuilding import FIXED
 
 _SOURCE: Final = "source"
-_MOST_KEPT: Final = 2_000
+_MAX_KEPT: Final = 2_000
 _BEGUN_NS: Final = time.time_ns()
 _KNOWN: dict[tuple[str, CodeType, tuple[str, ...]], FunctionCode] = {}
 """A function's file (code of two files may be equal), its code and what it holds -> its digest. Servers make tools for each
@@ -52,7 +52,7 @@ def _code_of(function: FunctionType) -> FunctionCode:
     key = code.co_filename, code, held
     known = _KNOWN.get(key)
     if known is None:
-        if len(_KNOWN) >= _MOST_KEPT:
+        if len(_KNOWN) >= _MAX_KEPT:
             _KNOWN.clear()
         known = FunctionCode(digest=_digest(function, held), file=shown_path(code.co_filename), line=code.co_firstlineno)
         _KNOWN[key] = known

@@ -75,7 +75,7 @@ class ExportKind:
     endpoint: Endpoint | None = None
     """Where it can be sent, if anywhere."""
     in_openinference: bool = False
-    """Whether its readers show OpenInference's attributes."""
+    """True if its readers show OpenInference's attributes."""
 
 
 def form_of(kind: ExportKind, destination: str) -> str:

@@ -50,7 +50,7 @@ class HttpCall:
     """0: the recording does not say."""
     took_ns: int = 0
     is_exact: bool = True
-    """Whether the bodies are the bytes that were sent. Of others only what they say is kept, and no replay compares bytes."""
+    """True if the bodies are the bytes that were sent. Of others only what they say is kept, and no replay compares bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

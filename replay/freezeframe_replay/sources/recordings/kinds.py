@@ -41,7 +41,7 @@ class RecordingKind:
     """How the files of a directory are named that are read, with a space between."""
     read: Callable[[Path, Origin], Iterator[SpanRecord]]
     is_folder: bool = False
-    """Whether the files of a directory are one recording."""
+    """True if the files of a directory are one recording."""
 
 
 def _of_talks(read: Callable[[Path, Origin], Iterator[Conversation]]) -> Callable[[Path, Origin], Iterator[SpanRecord]]:
