@@ -20,7 +20,8 @@ from freezeframe.seams.rpc.grpc_messages import message_from_json
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process import reenact as reenacting
-from freezeframe_replay.process.entry_point import find_entry_point, is_called
+from freezeframe_replay.process.child_task import is_called
+from freezeframe_replay.process.entry_point import find_entry_point
 from freezeframe_replay.process.recorded_variables import recorded_variables
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.pytest_plugin import FrozenRun

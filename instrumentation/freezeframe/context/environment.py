@@ -22,6 +22,8 @@ from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.span import AttributeValue
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
     from freezeframe._config import Settings
 
 _GIT_TIMEOUT_S: Final = 2.0
@@ -35,6 +37,8 @@ _PACKAGES: Final = (
     "tiktoken", "transformers", "numpy",
 )  # fmt: skip
 """Distributions whose version a replay may depend on, next to the providers' SDKs."""
+
+_VERSION: Final = re.compile(r"^Version:[ \t]*(\S+)", re.MULTILINE)
 
 LOCK_FILES: Final = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt")
 
@@ -68,15 +72,21 @@ def relevant_packages() -> tuple[str, ...]:
 
 def installed_versions() -> dict[str, str]:
     """Return distribution -> version, for those of `relevant_packages` that are installed."""
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, distribution
 
     versions: dict[str, str] = {}
     for name in relevant_packages():
         try:
-            versions[name] = version(name)
+            versions[name] = version_of(distribution(name))
         except PackageNotFoundError:
             continue
     return versions
+
+
+def version_of(installed: Distribution) -> str:
+    """Return the version of a distribution: its property `version` parses all of the metadata, often with a whole README."""
+    found = _VERSION.search(installed.read_text("METADATA") or "")
+    return found[1] if found else installed.version
 
 
 def lock_file(directory: Path) -> str | None:

@@ -17,7 +17,7 @@ from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
-from freezeframe_replay.process.child import key_of
+from freezeframe_replay.process.child_task import key_of
 from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
 from freezeframe_replay.process.programs import collector_settings, record_program, run_program, serving
 from freezeframe_replay.process.served_run import MCP_VARIABLE, ServedRun

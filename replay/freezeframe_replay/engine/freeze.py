@@ -40,15 +40,14 @@ ENVIRONMENT: Final = (
 Alias = Callable[[str], str]
 
 
-def freeze(run: Run, *, alias: Alias | None = None) -> Fixture:
+def freeze(run: Run, *, is_keyed: bool = True) -> Fixture:
     """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them.
 
     A run of another instrumentation is reconstructed.
 
     Args:
         run: the run.
-        alias: what makes texts of different keys comparable (default: see `make_alias`). A replay makes its own keys, so
-            for one that is only replayed `str` does: it reads no text.
+        is_keyed: give each step the key of its request. A replay makes its own keys, so for one it takes time for nothing.
 
     Raises:
         RunError: such a run does not hold what its model was asked or answered.
@@ -60,7 +59,7 @@ def freeze(run: Run, *, alias: Alias | None = None) -> Fixture:
             made = answerable(reconstruct(run, _redaction(run.spans)))
             return replace(made, steps=keyed_anew(made))
     redaction = _redaction(run.spans)
-    alias = alias or make_alias(redaction)
+    alias = make_alias(redaction) if is_keyed else None
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
     by_span = {span.span_id: span for span in run.spans}
     issued: Counter[tuple[Lane, str]] = Counter()
@@ -68,7 +67,7 @@ def freeze(run: Run, *, alias: Alias | None = None) -> Fixture:
     for exchange in run.exchanges:
         if run.entry.unfinished and _inside_a_call_without_an_end(by_span[exchange.span_id], by_span):
             continue
-        key = exchange_key(exchange, alias=alias).digest
+        key = "" if alias is None else exchange_key(exchange, alias=alias).digest
         outer = run.enclosing.get(exchange.span_id)
         span = by_span[exchange.span_id]
         steps.append(

@@ -80,7 +80,7 @@ def replay(source: RunSource, parameters: ReplayParameters) -> Replayed:
 def _fixture(source: RunSource, name: str) -> Fixture:
     """Return a fixture that is only replayed: the program's process computes the keys."""
     found = source.load(name)
-    return found if isinstance(found, Fixture) else freeze(found, alias=str)
+    return found if isinstance(found, Fixture) else freeze(found, is_keyed=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

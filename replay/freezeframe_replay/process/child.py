@@ -22,8 +22,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe.context.environment import DATABASES_VARIABLE, FILES_VARIABLE
-from freezeframe_replay.process.entry_point import find_entry_point, is_called
-from freezeframe_replay.process.requests import answer_request
+from freezeframe_replay.process.child_task import (
+    FIRST_VARIABLE,
+    FIXTURE_VARIABLE,
+    KEPT_VARIABLE,
+    KEYS_VARIABLE,
+    LAYER_VARIABLE,
+    POLICY_VARIABLE,
+    REPORT_VARIABLE,
+    is_called,
+    key_of,
+)
+from freezeframe_replay.process.entry_point import find_entry_point
 from freezeframe_replay.process.tasks import call_task
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import report_to_json
@@ -38,23 +48,11 @@ if TYPE_CHECKING:
 
     from freezeframe.runs.streams import StandardStreams
     from freezeframe.seams import Answered
-    from freezeframe_redaction import TenantKey
     from freezeframe_replay.engine.policy import ReplayPolicy
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences
     from freezeframe_replay.process.isolate import RecordedClock
 
-FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
-REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
-POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
-KEPT_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEPT"
-"""File of spans to which the replay is recorded, as its own run; if unset, it is not recorded."""
-KEYS_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEYS"
-"""Directory of keys, if it holds the key of the recording's surrogates."""
-LAYER_VARIABLE: Final = "FREEZEFRAME_REPLAY_LAYER"
-"""Folder for copies of the files that the program changes; if unset, it changes the files themselves."""
-FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
-"""Process id of the first process of the replay, which writes the report. The processes that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
 """Exit status if the recorded entry point could not be run at all."""
 
@@ -191,15 +189,6 @@ def _record(fixture: Fixture, *, is_first: bool) -> None:
         )
 
 
-def key_of(fixture: Fixture, keys: Path) -> TenantKey | None:
-    """Return the key of the recording's surrogates, if the directory holds it."""
-    if not fixture.redaction.policy:
-        return None
-    from freezeframe_redaction import find_key
-
-    return find_key(keys, fixture.redaction.key_id, fixture.redaction.key_check)
-
-
 def _is_first() -> bool:
     return os.environ.get(FIRST_VARIABLE) == str(os.getpid())
 
@@ -235,6 +224,8 @@ def main() -> int:
         return ENTRY_MISSING
     try:
         if fixture.entry.kind is EntryKind.REQUEST:
+            from freezeframe_replay.process.requests import answer_request
+
             answer_request(entry_point, arguments, fixture.entry.output)
         elif fixture.entry.kind is EntryKind.TASK:
             call_task(entry_point, fixture.entry, arguments)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from freezeframe.runs.reach import import_root, is_nested
 from freezeframe.seams.functions.marked import Binder
+from freezeframe_replay.process.child_task import is_called
 from freezeframe_replay.process.entry_kinds import is_entry_point, made_by_the_framework, may_be_made
 from freezeframe_replay.process.own_code import OwnCode, is_installed_here, own_code
 from freezeframe_replay.process.recorded_command import TYPE_IT, find_below, places_below
@@ -41,11 +42,6 @@ _TO_MARK: Final[dict[EntryKind | None, str]] = {
 _OURS: Final = re.compile(r"freezeframe(_\w+)?")
 _DAG: Final = re.compile(r"\(\s*'([^'\\]*)'\s*,\s*'([^'\\]*)'\s*\)")
 """What follows `DAGS` in a target."""
-
-
-def is_called(fixture: Fixture) -> bool:
-    """Return whether a replay calls the entry point; a command is started instead."""
-    return fixture.entry.kind is not None and fixture.entry.kind.is_called
 
 
 def find_entry_point(fixture: Fixture, loading: Loading = contextlib.nullcontext) -> Any:

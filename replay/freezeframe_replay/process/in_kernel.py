@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from freezeframe.runs.run import is_marked
 from freezeframe_replay.process import child
-from freezeframe_replay.process.entry_point import find_entry_point, is_called
+from freezeframe_replay.process.child_task import FIXTURE_VARIABLE, KEYS_VARIABLE, REPORT_VARIABLE, is_called, key_of
+from freezeframe_replay.process.entry_point import find_entry_point
 from freezeframe_schemas.divergence import Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, write_fixture
@@ -43,9 +44,9 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
         folder = Path(scratch)
         write_fixture(fixture, folder / "fixture")
         report = folder / "report.json"
-        variables = {child.FIXTURE_VARIABLE: str(folder / "fixture"), child.REPORT_VARIABLE: str(report)}
-        if child.key_of(fixture, keys) is not None:
-            variables[child.KEYS_VARIABLE] = str(keys.resolve())
+        variables = {FIXTURE_VARIABLE: str(folder / "fixture"), REPORT_VARIABLE: str(report)}
+        if key_of(fixture, keys) is not None:
+            variables[KEYS_VARIABLE] = str(keys.resolve())
         error_file = folder / "error"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the copy uses none of them

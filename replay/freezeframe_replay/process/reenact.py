@@ -17,16 +17,16 @@ from typing import Any, Final
 import freezeframe
 from freezeframe.context.environment import HASH_SEED_VARIABLE
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy, policy_to_json
-from freezeframe_replay.process.child import (
+from freezeframe_replay.process.child_task import (
     FIXTURE_VARIABLE,
     KEPT_VARIABLE,
     KEYS_VARIABLE,
     LAYER_VARIABLE,
     POLICY_VARIABLE,
     REPORT_VARIABLE,
+    is_called,
     key_of,
 )
-from freezeframe_replay.process.entry_point import is_called
 from freezeframe_replay.process.keeper import ended_with_us
 from freezeframe_replay.process.own_code import own_code
 from freezeframe_replay.process.peers import Peers, peers_file

@@ -12,7 +12,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from unittest.mock import AsyncMock, Mock
 from urllib.parse import quote
 
 from freezeframe.hosts import aiohttp_server
@@ -247,6 +246,8 @@ async def _ask_aiohttp(app: Any, given: Mapping[str, Any], left_after: int | Non
 
 
 def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    from unittest.mock import Mock
+
     from aiohttp import streams, test_utils
 
     reader = streams.StreamReader(Mock(), 2**16, loop=asyncio.get_running_loop())
@@ -258,6 +259,8 @@ def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[
 
 async def _converse_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
     """Let aiohttp's own WebSocket talk with a client that gives its frames to the parser."""
+    from unittest.mock import AsyncMock
+
     from aiohttp import WSCloseCode, web
     from aiohttp.http import WS_CLOSING_MESSAGE
 

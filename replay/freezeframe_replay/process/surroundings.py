@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import Distribution
 from pathlib import Path
 
-from freezeframe.context.environment import lock_file
+from freezeframe.context.environment import lock_file, version_of
 from freezeframe_replay.report.render import counted
 from freezeframe_replay.sources.git import checked_out, git, git_text
 from freezeframe_schemas import genai
@@ -60,7 +60,7 @@ def _python(recorded: str, here: str) -> str:
 def _packages(recorded: Mapping[str, str], path: Sequence[str]) -> str:
     other: list[str] = []
     for name, version in recorded.items():
-        here = next((found.version for found in Distribution.discover(name=name, path=list(path))), "none")
+        here = next((version_of(found) for found in Distribution.discover(name=name, path=list(path))), "none")
         if here != version:
             other.append(f"{name} {version} (here {here})")
     more = f" and {len(other) - _PACKAGES_NAMED} more" if len(other) > _PACKAGES_NAMED else ""
