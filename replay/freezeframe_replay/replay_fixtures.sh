@@ -30,7 +30,7 @@ for manifest in $(find "$folder" -name manifest.json -exec grep -l '"freezeframe
   echo "- $name: $said" >>"$out/lines"
   [ $code -eq 0 ] && continue
   [ -s "$out/first" ] || sed 's/^/    /' "$out/text" | head -n 80 | cut -c -2000 >"$out/first" # indented, no text can end the block
-  freezeframe pack "$fixture" -o "$out/$name.ffz" --code now </dev/null || true # refuses what was never redacted
+  freezeframe export "$fixture" --as pack -o "$out/$name.ffz" --code now </dev/null || true # refuses what was never redacted
   case "$worst $code" in "0 "* | "3 125" | "3 1" | "125 1") worst=$code ;; esac
 done
 {
