@@ -64,7 +64,6 @@ def screens(pages: Pages) -> dict[str, str]:
         "a change": f"{pages.run('wordy')}/fork?step=2",
         "two runs": f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
         "failures": "/failures?since=3650d",
-        "trends": "/trends?since=3650d",
         "an answer": "/sql?q=SELECT+number+AS+place,+number+*+2+AS+height+FROM+numbers(1,+10)",
         "sets": "/sets",
         "a set": "/sets/week",

@@ -31,7 +31,6 @@ from freezeframe_replay.service.label_routes import keep_label
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.set_routes import list_sets, read_grid
 from freezeframe_replay.service.state import DOOR, HOME, JOBS, LABELS, SOURCE, download, load
-from freezeframe_replay.service.store_routes import LATELY, trend_of
 from freezeframe_replay.sources.exports.kinds import EXPORTS
 from freezeframe_replay.sources.fixture_archive import PACK_SUFFIX
 from freezeframe_replay.sources.store import json_form
@@ -96,11 +95,6 @@ async def post_labels(request: web.Request) -> web.Response:
     _program_only(request)
     trace_id, _ = await keep_label(request, await _body(request))
     return _json(await asyncio.to_thread(request.app[LABELS].of_run, trace_id))
-
-
-async def get_trends(request: web.Request) -> web.Response:
-    """Runs, failures, times and cost by hour or day (the last 7 days unless since is given)."""
-    return _json(await asyncio.to_thread(trend_of, request.app, run_query({"since": LATELY, **request.query})))
 
 
 async def get_sets(request: web.Request) -> web.Response:

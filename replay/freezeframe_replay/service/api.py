@@ -1,7 +1,7 @@
 """The replay service's HTTP API for programs, version 1: a row for each route, from which its OpenAPI description is made.
 
 It does what the pages and the command line do: `runs`, `show`, `failures`, `diff`, `sql`, `replay`, `fork`, `fixture`, `pack`,
-`export`, labels, trends and sets. `answers` has the handlers.
+`export`, labels and sets. `answers` has the handlers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from freezeframe_replay.service.answers import BASE, GZIP
 from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.store import RunRow
-from freezeframe_replay.sources.trend import Moment
 from freezeframe_replay.web.openapi import Described, description
 from freezeframe_replay.web.sets import SetInList
 
@@ -120,12 +119,6 @@ ROUTES: Final = (
             "note": "a text",
             "step": "number of a step; left out for the run",
         },
-    ),
-    _get(
-        f"{BASE}/trends",
-        answers.get_trends,
-        Sequence[Moment],
-        query={name: about for name, about in _FILTERS.items() if name not in ("limit", "sort", "after")},
     ),
     _get(f"{BASE}/sets", answers.get_sets, Sequence[SetInList]),
     _get(

@@ -19,15 +19,11 @@ from freezeframe_replay.service.replay_routes import folder_of, own_form
 from freezeframe_replay.service.state import HOME, JOBS, STORE, TOKEN, download, html
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.failures import FailureGroup, list_failures
-from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.store import RunStore
-from freezeframe_replay.sources.trend import Moment, find_trend
-from freezeframe_replay.web.asked import run_query
 from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.sql import MAX_ROWS, MAX_SECONDS, SqlAnswer, sql_page
-from freezeframe_replay.web.trends import trends_page
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
@@ -59,27 +55,6 @@ _BY_TABLE: Final = (
     "SELECT name, total_rows, total_bytes FROM system.tables WHERE database = currentDatabase() AND total_bytes > 0"
     " ORDER BY total_bytes DESC LIMIT 50"
 )
-
-
-# -- over time ----------------------------------------------------------------------------------------------------------
-
-
-@ROUTES.get("/trends")
-async def show_trends(request: web.Request) -> web.Response:
-    """Show how many runs there were, how many failed, how long they took and what they cost, by hour or day."""
-    parameters = {**request.query, "since": request.query.get("since") or LATELY}
-    try:
-        query = run_query(parameters)
-    except web.HTTPBadRequest as error:
-        return html(trends_page([], parameters, wrong=error.text or ""), status=400)
-
-    return html(trends_page(await asyncio.to_thread(trend_of, request.app, query), parameters))
-
-
-def trend_of(app: web.Application, query: RunQuery) -> Sequence[Moment]:
-    """Return the runs over time; raises as `find_trend`."""
-    flush(app[HOME])
-    return app[STORE].use(lambda store: find_trend(store, query, dt.datetime.now(dt.UTC)))
 
 
 # -- failures -----------------------------------------------------------------------------------------------------------

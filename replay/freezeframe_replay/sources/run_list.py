@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from freezeframe_replay.sources.costs import Cost, Costs
 from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore, utc_text
-from freezeframe_schemas.tables.run_list import CHOICES, FACETS, NEWEST, STATUSES, RunList, conditions, list_statement
+from freezeframe_schemas.tables.run_list import CHOICES, FACETS, NEWEST, STATUSES, RunList, list_statement
 
 _BEFORE: Final = 60
 _SNIPPET: Final = 200
@@ -104,12 +104,6 @@ def list_runs(store: RunStore, query: RunQuery) -> RunPage:
     """Return the same runs without counting how many match, which reads all of them; raises as `find_runs`."""
     rows = store.rows(*_list_of(query))
     return RunPage(rows=rows, snippets=_snippets(store, query.words, [row.trace_id for row in rows]))
-
-
-def conditions_of(query: RunQuery) -> tuple[str, dict[str, Any]]:
-    """Return everything but the status and the place as a condition over the view ``runs``, with its parameters."""
-    asked, parameters = _list_of(query)
-    return conditions(asked), parameters
 
 
 def _list_of(query: RunQuery, *, has_labels: bool = False) -> tuple[RunList, dict[str, Any]]:

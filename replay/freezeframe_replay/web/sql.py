@@ -32,6 +32,9 @@ COOKBOOK: Final = {
     "WHERE status = 'error' ORDER BY start_time DESC LIMIT 20",
     "Runs and failures per hour": "SELECT toStartOfHour(start_time) AS hour, count() AS runs,\n"
     "    countIf(status = 'error') AS failed FROM runs GROUP BY hour ORDER BY hour",
+    "Runs, failures and times per day": "SELECT toDate(start_time) AS day, count() AS runs,\n"
+    "    countIf(status = 'error') AS failed, round(quantile(0.5)(ms)) AS median_ms,\n"
+    "    round(quantile(0.95)(ms)) AS p95_ms FROM runs GROUP BY day ORDER BY day",
     "Where these words were said": "SELECT trace_id, attribute, snippet FROM search(words = 'order') LIMIT 50",
     "Slowest steps": "SELECT trace_id, step, name, ms FROM exchanges ORDER BY ms DESC LIMIT 20",
     "Tokens and cost per model": "SELECT model, count() AS calls, sum(input_tokens) AS asked,\n"

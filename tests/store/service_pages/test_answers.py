@@ -72,7 +72,6 @@ async def test_every_route_of_the_api_answers_as_its_description_says(
         "/api/v1/runs/{run}/fork": {"target": "result", "step": 1, "value": ["AC-2"]},
     }
     queries = {"/api/v1/diff": f"?before={good}&after={failed}", "/api/v1/runs": "?limit=5&service=page-agent"}
-    queries["/api/v1/trends"] = "?service=page-agent"
     given: dict[str, Any] = {}
     # one is in the test of sets, one in that of labels, which has a collector
     for method, path in sorted(served - {("get", "/api/v1/sets/{name}"), ("post", "/api/v1/runs/{run}/labels")}):
@@ -91,7 +90,6 @@ async def test_every_route_of_the_api_answers_as_its_description_says(
     assert given["/api/v1/runs/{run}"]["run_id"] == good
     assert failed in {group["newest"] for group in given["/api/v1/failures"]}
     assert given["/api/v1/runs/{run}/labels"] == {}
-    assert sum(moment["runs"] for moment in given["/api/v1/trends"]) == len(runs)
     replayed = given["/api/v1/runs/{run}/replay"]
     assert replayed["verdict"] == "identical"
     assert [bool(made["frames"]) for made in replayed["made"]] == [True, True], "where the program was at each step"

@@ -1,4 +1,4 @@
-"""The list of runs, trends, costs, SQL and health, over a real store."""
+"""The list of runs, costs, SQL and health, over a real store."""
 
 from __future__ import annotations
 
@@ -51,21 +51,6 @@ async def test_the_list_is_one_statement_once_the_costs_are_known(client: Client
     monkeypatch.setattr(RunStore, "sql", counted)
     assert "zanzibar" in await text(client, "/?service=page-agent")
     assert len([query for query in asked if "note" not in query]) == 1  # labels are read aside, now and then
-
-
-@pytest.mark.proof("page /trends")
-async def test_trends_count_the_runs_of_each_hour_or_day_as_the_list_does(client: Client, runs: dict[str, Run]) -> None:
-    """By hour up to three days, else by day, which leads to its runs; a time that says nothing is refused beside the form."""
-    for since, unit in (("2d", "hour"), ("30d", "day")):
-        page = await text(client, f"/trends?since={since}&service=page-agent")
-        rows = re.findall(r'<td class="number">(\d+)</td><td class="number(?: bad)?">(\d+)</td>', page)
-        assert (sum(int(row[0]) for row in rows), sum(int(row[1]) for row in rows)) == (len(runs), 1)
-        assert re.search(rf'Runs by {unit} .*?<span class="key bad">failed</span>', page) and '<rect class="bad"' in page
-    days = re.findall(r'href="(/\?service=page-agent&amp;day=[\d-]+)"', page)
-    assert f"/runs/{runs['failed'].trace_id}" in "".join([await text(client, html.unescape(day)) for day in days])
-    assert "No matching runs since 7d" in await text(client, "/trends?service=nobody")
-    answer = await client.get("/trends?since=often")
-    assert answer.status == 400 and "since" in await answer.text()
 
 
 async def test_runs_that_are_ok_with_failed_steps_are_a_choice_of_their_own(client: Client, runs: dict[str, Run]) -> None:
