@@ -133,7 +133,7 @@ class ByteBudget:
         return self._wait_s / 2
 
     def grow(self, lease: Lease, size_bytes: int, *, wait_s: float = 0.0) -> bool:
-        """Give the lease more, after a wait of up to `wait_s`; return whether there was room.
+        """Enlarge the lease, after a wait of up to `wait_s`; return whether there was room.
 
         Raises:
             BusyError: the lease had to give up its room.
@@ -287,7 +287,7 @@ class Lease:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Give its room back."""
+        """Release its room."""
         self._budget.end(self)
 
 
@@ -304,5 +304,5 @@ class _Reserved:
         """Do nothing: the room is taken."""
 
     def __exit__(self, *exception: object) -> None:
-        """Give it back."""
+        """Release it."""
         self._budget.give_back(self._size_bytes)

@@ -85,5 +85,5 @@ class DirectoryLock:
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         os.close(self._descriptor)

@@ -246,7 +246,7 @@ class Service:
         return self._reporter.health()
 
     def _note(self, policies: Policies) -> None:
-        """Give the store the text of each policy, before the first span that went through it arrives."""
+        """Pass the store the text of each policy, before the first span that went through it arrives."""
         self._policies.update({policy.label: policy.text for policy in policies})
         self._in_force = policies
 

@@ -213,7 +213,7 @@ class Settler:
     # -- what the store says ------------------------------------------------------------------------------------------
 
     def _mark(self) -> None:
-        """Let the store name the runs that became unsettled."""
+        """Find the runs in the store that became unsettled."""
         with self._marking:
             runs = self._book.to_mark()
             if not runs:

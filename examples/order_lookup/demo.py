@@ -96,7 +96,7 @@ class Demo:
             self.stage.read("freezeframe", "down")
 
     def play(self) -> None:
-        """Tell the whole story."""
+        """Run the whole demo."""
         self._cast()
         answer = self._three_pm()
         run = self._find()

@@ -59,7 +59,7 @@ def status_of(*, unfinished: bool, failed: bool, output: str | None) -> RunStatu
 
 
 def status_sql(*, unfinished: str, failed: str, output: str) -> str:
-    """Return what `status_of` returns as an expression over two SQL conditions and a text."""
+    """Return `status_of` as an SQL expression over two conditions and a text."""
     facts = {"unfinished": unfinished, "failed": failed, "exit_unknown": f"startsWith({output}, '{EXIT_UNKNOWN}')"}
     rules = ", ".join(f"{facts[fact]}, '{status.value}'" for status, fact in _RULES)
     return f"multiIf({rules}, '{RunStatus.OK.value}')"

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def ordered(store: Path, action: str, **details: str) -> subprocess.CompletedProcess[str]:
-    """Give one order, and return the process that carried it out."""
+    """Send one order, and return the process that carried it out."""
     return subprocess.run(
         [sys.executable, "-m", "freezeframe_collector.store", f"chdb://{store}"],
         input=json.dumps({"action": action, **details}),

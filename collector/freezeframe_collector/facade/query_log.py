@@ -164,7 +164,7 @@ def _without_value(token: bytes) -> bytes | None:
 
 
 def ids_in(sql: bytes, parameters: Iterable[str]) -> list[str]:
-    """Return what has the form of a trace id in a statement and in the values of its parameters, each once."""
+    """Return the trace ids in a statement and in the values of its parameters, each once."""
     texts = (sql, *(value.encode(errors="replace") for value in parameters))
     found = dict.fromkeys(match[0].decode() for text in texts for match in _TRACE_ID.finditer(text))
     return list(found)[:_MAX_RUNS]

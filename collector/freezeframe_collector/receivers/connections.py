@@ -40,7 +40,7 @@ class Connections:
         self._served: _Crowds = {}
 
     def opened(self, connection: Connection) -> None:
-        """Take a connection in, and close one if that is one too many."""
+        """Add a connection, and close one if there are too many."""
         address = connection.address
         self._unserved.setdefault(address, {})[connection] = None
         self._count += 1
@@ -154,6 +154,6 @@ class BoundedRunner(web.AppRunner):
 
     @property
     def server(self) -> Any:
-        """Return what makes a protocol for each connection."""
+        """Return the factory of protocols for connections."""
         made = super().server
         return made and (lambda: Connection(made(), self._connections))

@@ -93,7 +93,7 @@ def _file_values(file: Path | None, faults: list[str]) -> Iterator[tuple[str, ob
 
 
 def _contradictions(config: CollectorConfig) -> Iterator[str]:
-    """Yield the faults that no single value shows."""
+    """Yield the faults that concern several values."""
     store, tls, auth = config.store, config.tls, config.auth
     for parse, text in ((parse_tenant_days, config.retention.tenants), (parse_tenant_policies, config.redaction.tenants)):
         try:

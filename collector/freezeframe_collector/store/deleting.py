@@ -112,7 +112,7 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
 
 
 def begin_deletion(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
-    """Let the engine delete the current rows for which one of the conditions is true; `wait_deleted` waits for it.
+    """Delete the current rows for which one of the conditions is true; `wait_deleted` waits for it.
 
     Rows inserted from now on stay, whether a condition is true of them or not.
     """

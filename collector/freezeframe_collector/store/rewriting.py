@@ -67,7 +67,7 @@ def replace_runs(store: Store, spans: Sequence[SpanRecord], held: Collection[tup
 
 
 def begin_replacing(store: Store, spans: Sequence[SpanRecord], held: Collection[tuple[str, str]] = ()) -> None:
-    """Put the spans in the store, where readers see them at once; what they replace is still being deleted.
+    """Put the spans in the store, where readers see them at once, while the old ones are still being deleted.
 
     Nobody else may insert spans of these runs meanwhile.
     """

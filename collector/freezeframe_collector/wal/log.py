@@ -197,7 +197,7 @@ class Log:
     # -- start --------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Give the writer every segment of an earlier process, without its torn tail."""
+        """Pass the writer every segment of an earlier process, without its torn tail."""
         for path in sorted(self.directory.glob("*.open")) + sorted(self.directory.glob("*.wal")):
             number = int(path.stem)
             if number <= self._ledger.through:

@@ -145,7 +145,7 @@ class WorkerPool:
         return json.dumps(self._settings).encode()
 
     def share_casts(self, tell: Callable[[ChannelMessage], None]) -> Callable[[], None]:
-        """Let `tell` send each finding to a worker, the existing ones first; return a function that stops this."""
+        """Send each finding with `tell` to a worker, the existing ones first; return a function that stops this."""
         if self._casts is None:
             return lambda: None
         return self._casts.listen(
@@ -228,7 +228,7 @@ class _Worker:
             raise ConfigError(self._failure or f"a worker was not replaced in {timeout_s + _START_S:g} s")
 
     def ask_to_stop(self, timeout_s: float) -> None:
-        """Tell the process to answer what it has in progress and end."""
+        """Ask the process to finish its open requests and end."""
         if self._channel is not None:
             try:
                 self._channel.send(ChannelMessage(kind=MessageKind.STOP, payload=json.dumps(timeout_s).encode()))

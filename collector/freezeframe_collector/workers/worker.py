@@ -82,7 +82,7 @@ class Owner:
         return self._page("flush", timeout_s)
 
     def send_counts(self) -> None:
-        """Tell the owner what was counted since the last time."""
+        """Report the counts since the last report to the owner."""
         if self.pipeline is not None:
             counts = {"meter": self.pipeline.meter.drain(), "budget": self.pipeline.budget.state().to_json()}
             self._channel.send(ChannelMessage(kind=MessageKind.COUNTS, payload=json.dumps(counts).encode()))

@@ -119,7 +119,7 @@ class _Forms:
         return shortest(self._needles)
 
     def hashes(self) -> Iterator[tuple[str, _Form]]:
-        """Yield the hashes of the value, each with what replaces it."""
+        """Yield the hashes of the value, each with its replacement."""
         if self.hashed is not None:
             old, new = (hashes_of(self._class, one) for one in self.hashed)
             yield from ((one, _Form(made, self._class, self._rank)) for one, made in zip(old, new, strict=True))

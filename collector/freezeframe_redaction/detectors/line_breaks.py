@@ -96,7 +96,7 @@ def _beginning_of_line(text: str) -> str:
 
 
 def _gap_behind(left: str) -> str:
-    """Return what is between two parts on one line: nothing after a sign that joins digits."""
+    """Return the separator of two parts on one line; empty after a sign that joins digits."""
     return "" if left[-1] in "-/(" or (left[-1] == "." and left[-2:-1].isdigit()) else " "
 
 

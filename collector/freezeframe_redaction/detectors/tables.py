@@ -236,7 +236,7 @@ def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _vcard(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended in the first field."""
+    """Handle a trigger that ended in the first field."""
     name = _last(_RECORDS.forms.vcard_name, text, max(low, at - 100), at)
     return _read_record(text, name.end(), high, _VCARD[name.group(1)], ";", ",", _RECORDS.forms.end_of_hl7) if name else ()
 

@@ -57,7 +57,7 @@ class KeyContexts(dict[str, KeyContext]):
         """Words that are leaves wherever they are a whole value: forms of what the run's cast holds."""
 
     def wanting(self, words: frozenset[str]) -> KeyContexts:
-        """Return the same with words to look for."""
+        """Return a copy that also looks for words."""
         made = KeyContexts(self._telling)
         made._base, made.wanted = self, words
         return made

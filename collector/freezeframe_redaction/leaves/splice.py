@@ -113,7 +113,7 @@ def _count(raw: str, pending: Sequence[_Pending], rest: str) -> Iterator[Span]:
 
 
 def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
-    """Return the same by searching for the spelling of each leaf; None if that would leave a doubt.
+    """Return the same by searching for the spelling of each leaf, or None if that is ambiguous.
 
     There is none if a text can be spelled in one way only, and that spelling occurs in the raw text as often as leaves with it
     are wanted. (The law is `test_searching_and_counting_agree`.)

@@ -88,7 +88,7 @@ class ProseModel:
         return found
 
     def _names_in(self, window: str) -> tuple[Candidate, ...]:
-        """Return what the model finds in one window, which it reads once."""
+        """Return the model's findings in one window, read once."""
         held = self._read.get(window)
         if held is None:
             held = tuple(readings.combine(window, self.tokens(window)))

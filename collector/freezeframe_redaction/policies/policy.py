@@ -105,7 +105,7 @@ class Policy:
 
     @property
     def text(self) -> str:
-        """The policy as a TOML file that gives it again, with every class written out."""
+        """The policy as a TOML file that loads as the same policy, with every class written out."""
         lines = [
             f"name = {_toml(self.name)}",
             f"version = {_VERSION}",

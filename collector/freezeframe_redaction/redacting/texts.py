@@ -235,7 +235,7 @@ class Texts:
     def finish(
         self, text: str, nodes: Mapping[int, walk.Tree], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
     ) -> tuple[str, SettledText | None]:
-        """Return what the text became, whose settled node is all of it, or those of the parts that were read of what grew.
+        """Return the redacted text, from its settled node or from those of the parts that were read.
 
         Returned as `SettledText` too, unless something outside it affected that (a name, a stream).
         """

@@ -214,7 +214,7 @@ def _code(prf: Prf, value: str) -> str:
 
 
 def number_for(prf: Prf, made: str, value: str) -> str:
-    """Return digits in place of a value's surrogate that is not a number: nines if they are so few that they are not listed."""
+    """Return digits in place of a surrogate that is not a number: nines if too few to be listed."""
     length = len(value)
     if length < MIN_LISTED_DIGITS:
         return "9" * length

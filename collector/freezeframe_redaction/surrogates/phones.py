@@ -62,7 +62,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
 def _nobodys(
     attempts: Iterable[str], is_held: Callable[[str], bool], large: tuple[str, ...] = (), small: tuple[str, ...] = ()
 ) -> str:
-    """Return the first attempt that no one has, and that is assigned in none of the regions as it stands.
+    """Return the first attempt that is unused and not assigned in any of the regions.
 
     If there is none, one that no large region assigns, and the fewest small ones.
     """

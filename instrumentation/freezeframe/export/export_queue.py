@@ -275,7 +275,7 @@ class ExportQueue:
         return done
 
     def _drain(self, timeout_s: float) -> None:
-        """Let the exporter deliver for a while what earlier processes left."""
+        """Deliver batches that earlier processes left, for a limited time."""
         deadline_s = time.monotonic() + timeout_s
         with self._changed:
             self._draining = self._thread is not None and self._thread.is_alive()

@@ -287,7 +287,7 @@ _ON_IMPORT: Final = {
 
 
 def import_gaps(loaded: Iterable[UnrecordedAccess]) -> Iterator[Gap]:
-    """Yield what modules read while they were imported, which a replay does again; not what a script's main guard did."""
+    """Yield the gaps of reads during imports, which a replay repeats, except under a script's main guard."""
     for access in loaded:
         if access.imported is None or (access.imported[0] == "__main__" and _is_under_guard(*access.imported[1:])):
             continue

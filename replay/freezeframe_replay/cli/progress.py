@@ -33,7 +33,7 @@ class Progress:
         self._text = text
 
     def step(self, done: int, total: int, text: str) -> None:
-        """Say that `done` of `total` items are done, and the result of the last one."""
+        """Show that `done` of `total` items are done, and the result of the last one."""
         self.say(f"{done} of {total}  {text}")
 
     def note(self, line: str) -> None:

@@ -98,7 +98,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Give the command and print what was done."""
+    """Run the command and print the result."""
     order = _order(arguments)
     named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
     give = administration(home_of(arguments), named, may_create=order["action"] == "restore")

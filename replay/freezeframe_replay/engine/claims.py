@@ -18,11 +18,11 @@ class Claims(Protocol):
         ...
 
     def claim(self, served: Served) -> None:
-        """Tell the others that a step is used."""
+        """Report to the others that a step is used."""
         ...
 
     def assume(self, pair: Pair) -> None:
-        """Tell the others with which surrogate a private value is paired."""
+        """Report to the others which surrogate a private value has."""
         ...
 
     def assumed(self) -> Sequence[Pair]:

@@ -151,7 +151,7 @@ class Lookup:
         return found
 
     def carry(self, recorded: Any, live: Any) -> None:
-        """Let later requests hold what a tool returned now, in place of its result in the recording."""
+        """Expect a tool's new result in later requests, in place of the recorded one."""
         self._carried.append(Carried.of(recorded, live))
 
     def _but_for_results(self, following: Recorded, call: Call) -> FoundStep | None:

@@ -34,7 +34,7 @@ class ModelCall:
 
     @property
     def has_content(self) -> bool:
-        """Return whether it says what was asked or answered."""
+        """Return whether it reports a request or an answer."""
         return bool(self.attributes.get(genai.INPUT_MESSAGES) or self.attributes.get(genai.OUTPUT_MESSAGES))
 
 
@@ -118,7 +118,7 @@ def spans_above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[S
 
 
 def _mend_ids(calls: Sequence[ModelCall]) -> None:
-    """Give tool calls the ids that their results answer to in the next request, if the span has others or none."""
+    """Set the ids of tool calls to those of their results in the next request, if the span has others or none."""
     answered = {str(part.get("id")) for call in calls for part in parts_in_request(call, "tool_call_response")}
     for number, call in enumerate(calls):
         tool_calls = [part for part in call.parts if part.get("type") == "tool_call"]

@@ -50,7 +50,7 @@ def cannot_write(directory: Path, error: OSError) -> FixtureError:
 
 
 def bare_warning(count: int) -> tuple[str, ...]:
-    """Return the warning about so many unredacted runs; none about none."""
+    """Return the warning about `count` unredacted runs; empty for 0."""
     runs = "the run is" if count == 1 else f"{count} runs are"
     warning = (
         f"{runs} not redacted: from a file that an agent wrote itself. Before you commit it: "

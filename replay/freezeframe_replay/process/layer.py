@@ -200,7 +200,7 @@ class Layer:
 
     @contextlib.contextmanager
     def _whole(self, copy: str) -> Generator[str]:
-        """Give a copy its name once it is whole, unless another process of the program was quicker."""
+        """Rename a copy to its final name once complete, unless another process of the program was quicker."""
         partial = f"{self._made}-{os.getpid()}-{threading.get_ident()}"
         yield partial
         if os.path.isdir(partial) or os.path.islink(partial):

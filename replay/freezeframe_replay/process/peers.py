@@ -58,11 +58,11 @@ class Peers:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def claim(self, served: Served) -> None:
-        """Tell the others that a step is used. Only within a turn."""
+        """Report to the others that a step is used. Only within a turn."""
         self._append({"served": asdict(served)})
 
     def assume(self, pair: Pair) -> None:
-        """Tell the others with which surrogate a private value is paired. Only within a turn."""
+        """Report to the others which surrogate a private value has. Only within a turn."""
         self._append({"pair": asdict(pair)})
 
     def assumed(self) -> Sequence[Pair]:
@@ -71,7 +71,7 @@ class Peers:
         return heard
 
     def report_left(self, report: Report) -> None:
-        """Tell the first process where this one left the recording."""
+        """Report to the first process where this one left the recording."""
         own = tuple(item for item in report.divergences if item.kind not in _OF_THE_WHOLE)
         if own or report.live:
             reported = Report(run_id=report.run_id, steps=0, entered=True, divergences=own, live=report.live)

@@ -306,7 +306,7 @@ async def _converse_aiohttp(app: Any, given: Mapping[str, Any], output: str | No
         return await original(socket, code=code, **options)
 
     def unsent(original: Any, socket: Any) -> None:
-        """Ask for no pong: there is no connection to watch."""
+        """Disable pongs: there is no connection to watch."""
 
     patches = Patches()
     patches.around(web.WebSocketResponse, "_reset_heartbeat", unsent)

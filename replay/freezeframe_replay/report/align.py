@@ -260,7 +260,7 @@ def is_made_anew(exchange: Exchange, part: str, path: str) -> bool:
 
 
 def values_of(step: Step, alias: Alias) -> tuple[Any, Any]:
-    """Return what a step asked and what it was answered, as they are compared."""
+    """Return a step's request and answer in the form in which they are compared."""
     return _request_value(step.exchange, alias), _answered(step.exchange, _output_attributes(step), alias)
 
 

@@ -94,7 +94,7 @@ class AskedCalls:
 
 
 def nearness(one: Lane, other: Lane) -> tuple[bool, int]:
-    """Return how near two lanes are: the same one, else how much of the way from the entry point they share."""
+    """Return the closeness of two lanes: equal, or else the length of their common path from the entry point."""
     shared = next((index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
     return one == other, min(len(one), len(other)) if shared is None else shared
 

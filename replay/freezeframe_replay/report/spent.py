@@ -37,7 +37,7 @@ def spent_by(fixture: Fixture, served: Collection[int] | None = None) -> Spent:
 
 
 def spent_on(steps: Iterable[Step]) -> Spent:
-    """Return what these steps took."""
+    """Return the time, tokens and cost of these steps."""
     total = Spent()
     for step in steps:
         total += _spent(step, side_of(step))

@@ -136,7 +136,7 @@ async def show_call(request: web.Request) -> web.Response:
 
 @ROUTES.get("/replays/{number}/fixture")
 async def keep_replay(request: web.Request) -> web.Response:
-    """Give what was replayed as a download: its fixture, with a test. Of one with live answers, the run that it became."""
+    """Return the replayed run as a download: its fixture, with a test. Of one with live answers, the run that it became."""
     job = await _job(request)
     if job.report is None:
         raise web.HTTPNotFound(text=f"replay {job.number}: not finished")

@@ -86,7 +86,7 @@ async def show_step(request: web.Request) -> web.Response:
 
 @ROUTES.get("/runs/{run}/steps/{step}/{part:request|response}")
 async def show_step_body(request: web.Request) -> web.Response:
-    """Give a body as it was recorded."""
+    """Return a body as recorded."""
     run = await asyncio.to_thread(load, request)
     step, part = request.match_info["step"], request.match_info["part"]
     numbered = enumerate(run.exchanges, 1)
@@ -106,7 +106,7 @@ async def show_diff(request: web.Request) -> web.Response:
 
 
 def _version(run: Run) -> str:
-    """Return what changes as a run goes on; empty if it has ended."""
+    """Return the state that changes while a run is in progress; empty once it has ended."""
     return f'"{len(run.spans)}"' if run.status is RunStatus.UNFINISHED else ""
 
 

@@ -47,7 +47,7 @@ class OtlpRequest:
 
     @property
     def place(self) -> str:
-        """Return what names it in an error."""
+        """Return its name for error messages."""
         return f"request {self.number}" + (f" (line {self.line})" if self.line else "")
 
 

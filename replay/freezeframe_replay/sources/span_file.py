@@ -100,7 +100,7 @@ def others_of(path: Path, runs: list[Run], taken: Run) -> str:
 
 
 def _has_content(run: Run) -> bool:
-    """Return whether anything was recorded of a call, which is not so of what some SDKs leave behind."""
+    """Return whether the span records a call; some SDKs leave empty spans."""
     from freezeframe_schemas.reported_calls import reported_calls  # which loads wire dialects
 
     return bool(run.exchanges) or any(not _CONTENT.isdisjoint(call.attributes) for call in reported_calls(run.spans))

@@ -29,7 +29,7 @@ def find_words(text: str, words: str) -> Hits:
 
 
 def _lower(text: str) -> str:
-    """Return a text of the same length in small letters; of the other characters, only one becomes two."""
+    """Return the text in lower case, at the same length."""
     return text.replace("\u0130", "i").lower()
 
 

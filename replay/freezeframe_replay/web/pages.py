@@ -154,7 +154,7 @@ def _message(heading: str, *, message: str = "", do: str | None = None, closed_a
 
 
 def _column(name: str, key: str, sort: str, filters: Mapping[str, str]) -> dict[str, object]:
-    """Return a column's header; a click sorts by it, the largest first, and a second click turns that round."""
+    """Return a column's header. A click sorts by it, largest first; a second click reverses the order."""
     chosen = bool(key) and sort.removeprefix("-") == key
     down = sort.startswith("-")
     first = key if key in ("entry", "status", "service", "user") else f"-{key}"

@@ -58,7 +58,7 @@ def run_statement(*, tenant: bool) -> str:
 
 
 def run_parts(place: str) -> tuple[str, str]:
-    """Return the statements for the rows of spans and for those of pieces, with a condition for both.
+    """Return the statements that select the rows of spans and of pieces, with a condition for both.
 
     PREWHERE, because finding that plan costs the engine as much as running it.
     """

@@ -35,7 +35,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
 
 
 def attributes_of(exchange: Exchange) -> dict[str, AttributeValue]:
-    """Return what the bytes of an exchange say; nothing if no wire dialect knows them."""
+    """Return the attributes in the bytes of an exchange; none if no wire dialect can read them."""
     request, response = exchange.request, exchange.response
     match = find_dialect_of(request)
     if match is None:

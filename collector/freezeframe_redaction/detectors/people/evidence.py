@@ -231,7 +231,7 @@ def words_of(text: str, start: int, end: int) -> list[Span]:
 
 
 class Surroundings:
-    """The words around a name, as a second pass sees them too."""
+    """The words around a name; a second pass sees the same ones."""
 
     def __init__(self, text: str, low: int, high: int, found: Sequence[tuple[int, int, bool]]) -> None:
         """`found` is what was found in ``text[low:high]``, surrogates included, in order; the flag marks names."""

@@ -95,7 +95,7 @@ def _note_parameters(cursor: Any) -> None:
 
 
 def _describe(cursor: Any, query: Any, sets: Iterable[Any]) -> Callable[[], Any]:
-    """Return the description of a statement: as the program gives it, if that is plain data, else as the server gets it."""
+    """Return the description of a statement: as passed if that is plain data, else as sent to the server."""
 
     def describe() -> Any:
         statement = [query, *sets]
@@ -153,7 +153,7 @@ def _diagnostics(error: Any) -> dict[str, str]:
 
 
 def _diagnose(error: Any, fields: Mapping[str, str]) -> None:
-    """Give an exception of a replay what the server said; psycopg reads a pickled one from such a dict, too."""
+    """Set a replayed exception's fields from the server's message; psycopg reads a pickled one from such a dict, too."""
     from psycopg.pq import DiagnosticField
 
     error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in fields.items()}

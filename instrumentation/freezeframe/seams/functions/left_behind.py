@@ -290,7 +290,7 @@ def _held(
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str], set[str]]:
-    """Return what the code, and code inside it, names: globals and attributes; the globals it reads; the globals it sets."""
+    """Return the names in the code and in nested code: globals and attributes, globals read, globals set."""
     names, loaded, stored = {*code.co_names, *code.co_freevars}, set[str](), set[str]()
     for operation, name in _globals(code):
         (stored if operation == _STORE_GLOBAL else loaded).add(name)

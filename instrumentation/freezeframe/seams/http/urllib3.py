@@ -166,7 +166,7 @@ class Watch:
         weakref.finalize(raw, recording.finish, Completion.CLOSED_EARLY)
 
     def read(self, *args: Any, **kwargs: Any) -> bytes:
-        """A read of a body with a length."""
+        """Read `length` bytes of a body."""
         data = self._step(functools.partial(self._read, *args, **kwargs))
         if data:
             self._recording.chunk(data)

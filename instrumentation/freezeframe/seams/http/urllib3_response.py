@@ -47,7 +47,7 @@ class _Head:
         self._method = method
 
     def isclosed(self) -> bool:
-        """Return that urllib3 has nothing to release."""
+        """Return None: urllib3 has no connection to release."""
         return False
 
     def close(self) -> None:

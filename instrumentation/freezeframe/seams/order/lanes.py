@@ -184,7 +184,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _carry(thread: threading.Thread, place: Place, context: Context | None) -> None:
-    """Give the thread's `run` a place.
+    """Wrap the thread's `run` in its place.
 
     On the instance: a subclass that overrides it (Timer, and many in applications) is covered, too. It is a method if it
     was one, because other tools (Sentry) take its ``__func__`` and call that with the thread.

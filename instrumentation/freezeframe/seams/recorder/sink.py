@@ -32,7 +32,7 @@ class Sink(Protocol):
     """Takes the payloads of spans that are about to end, and of entry spans that began."""
 
     def announce(self, span: Span, beginning: Payload) -> None:
-        """Say at once that this entry span began, and with what."""
+        """Report at once that this entry span began, and its input."""
 
     def expect(self, span: Span, payload: Payload) -> None:
         """Keep the payload until its span arrives."""

@@ -104,7 +104,7 @@ async def take_turn(responder: Responder, answer: Exchange) -> None:
 
 
 def instrumented() -> None:
-    """Tell a replay that the program turned capture on."""
+    """Report to a replay that the program turned capture on."""
     if _switch.on_instrument is not None:
         _switch.on_instrument()
 

@@ -146,7 +146,7 @@ def _dump(outcome: _Outcome) -> str:
 
 
 def no_dump(result: Any) -> str:
-    """Return what a replay records of an answer that it returns unchanged."""
+    """Return the record of an answer that a replay returns unchanged."""
     return result if isinstance(result, str) else "null"
 
 

@@ -101,7 +101,7 @@ def stop() -> None:
 
 
 def uninstall() -> None:
-    """Give the entrances back."""
+    """Restore the entrances."""
     _patches.undo()
     while _take_back:
         _take_back.pop()()

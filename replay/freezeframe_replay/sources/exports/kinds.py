@@ -43,7 +43,7 @@ class Exported:
 
 @dataclass(slots=True, kw_only=True)
 class Export:
-    """One export in progress: how it is to be made, and what was left out of it."""
+    """One export in progress: its options, and the runs it left out."""
 
     form: str = ""
     """The suffix of the file's name, without the dot."""

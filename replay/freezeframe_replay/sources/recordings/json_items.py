@@ -25,7 +25,7 @@ Made = TypeVar("Made")
 
 @contextmanager
 def placed(path: Path, where: str) -> Generator[None]:
-    """Let a fault name its place.
+    """Add the place to a fault.
 
     Raises:
         WireError: in place of a `ValueError`, and of a `WireError` that does not name the file.
@@ -184,7 +184,7 @@ class _Text:
         self._decoder = json.JSONDecoder()
 
     def next(self) -> str | None:
-        """Return the next character that is not space, None at the end. It stays."""
+        """Return the next character that is not a space without consuming it, or None at the end."""
         while True:
             while self._at < len(self._held):
                 if self._held[self._at] not in _SPACE:

@@ -182,7 +182,7 @@ def _attributes(item: JsonObject, backend: ObservedNames, name: str) -> Mapping[
 
 
 def _model_request(arguments: JsonObject) -> JsonObject:
-    """Return the arguments of a method that were given: Weave also keeps its object, and what marks the others."""
+    """Return the arguments passed to a method, without its object and Weave's own markers."""
     return {name: value for name, value in arguments.items() if name != "self" and not _SHOWN.fullmatch(str(value))}
 
 
