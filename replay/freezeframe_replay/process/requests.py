@@ -258,7 +258,7 @@ def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[
 
 
 async def _converse_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
-    """Let aiohttp's own WebSocket talk with a client that gives its frames to the parser."""
+    """Connect aiohttp's own WebSocket to a client that feeds its frames to the parser."""
     from unittest.mock import AsyncMock
 
     from aiohttp import WSCloseCode, web
