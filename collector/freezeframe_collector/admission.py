@@ -175,7 +175,7 @@ class ByteBudget:
             lease.is_pinned = True
 
     def end(self, lease: Lease) -> None:
-        """Take the lease's room back."""
+        """Reclaim the lease's room."""
         with self._changed:
             self._release(lease)
 

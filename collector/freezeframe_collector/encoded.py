@@ -30,7 +30,7 @@ class EncodedSpan:
 
     @property
     def parts(self) -> tuple[bytes, bytes, bytes]:
-        """Return the three as `request_parts` takes them."""
+        """Return the parts in the form that `request_parts` takes."""
         return self.resource, self.scope, self.span
 
 

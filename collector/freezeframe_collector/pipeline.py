@@ -42,7 +42,7 @@ class RequestStage(Protocol):
         ...
 
     def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
-        """Do what can be done on each span that was not rejected once all were read, in the same order."""
+        """Finish each span that was not rejected, after all were read, in the same order."""
         ...
 
     def found(self) -> tuple[Found, ...]:

@@ -29,7 +29,7 @@ _WAIT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun:
-    """An open run as the file holds it."""
+    """An open run as stored in the file."""
 
     run: RunKey
     sealed: tuple[bytes, ...]

@@ -29,7 +29,7 @@ class _Session:
 
 
 class Executor:
-    """Has readers run statements. Called from worker threads."""
+    """Runs statements in readers. Called from worker threads."""
 
     def __init__(self, host: ReaderHost, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._host = host

@@ -124,7 +124,7 @@ class RedactStage:
             self._sealer.seal(span, tenant or "default", self.redactor_of(tenant))
 
     def redactor_of(self, tenant: str) -> Redactor:
-        """Return what redacts the tenant's spans."""
+        """Return the tenant's redactor."""
         redactor = self._redactors.get(tenant)
         if redactor is not None:
             return redactor

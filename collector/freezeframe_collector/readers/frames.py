@@ -44,7 +44,7 @@ class FrameKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One statement with what it is to run under."""
+    """One statement with its settings and limits."""
 
     sql: bytes
     database: str | None = None

@@ -150,7 +150,7 @@ class _Receiving:
                 pause_s += _PAUSE_SHARE * (time.thread_time() - began)
 
     def _bound(self) -> None:
-        """Let each connection hold what came of its unfinished messages, and end the calls that may not go on."""
+        """Charge each connection for its unfinished messages, and end the calls that exceed the limit."""
         received = received_bytes(self.port)
         calls: dict[str, dict[grpc.ServicerContext, _Waiting]] = {}
         for context, call in self._waiting.copy().items():

@@ -77,7 +77,7 @@ class CallReport:
 
     @property
     def rank(self) -> int:
-        """Return how much it says."""
+        """Return its number of reported values."""
         values = self.values
         return (
             _SPAN * (not self.is_event) + _ANSWER * bool(values["output_preview"]) + _QUESTION * bool(values["input_preview"])
@@ -189,7 +189,7 @@ def _filled(call: CallReport, *others: CallReport | None) -> CallReport:
 
 
 def _moment(one: CallReport) -> tuple[int, int, str]:
-    """Return what orders a session's records: when they were written. A request is written when its answer begins."""
+    """Return the sort key of a session's records: the time of writing. A request is written when its answer begins."""
     return one.ended_ns, one.started_ns, one.span_id
 
 

@@ -164,7 +164,7 @@ def _is_name(value: str, column: TableColumn) -> bool:
 
 @lru_cache(maxsize=4096)
 def _named(heading: str) -> TableColumn | None:
-    """Return the column that the heading is by itself; the same few occur again and again."""
+    """Return the column of a heading alone. Cached: the same few headings recur."""
     held = next((column for pattern, column in _HEADINGS if pattern.fullmatch(heading)), None)
     field = field_of(heading) if held is None else None
     if field is None or not field.sure:

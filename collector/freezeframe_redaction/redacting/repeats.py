@@ -102,7 +102,7 @@ class Repeats:
         return 0
 
     def _between(self, text: str, filled: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield the words of scripts without spaces in what the spans, in order, leave of the text."""
+        """Yield the words, in scripts without spaces, between the spans (which are in order)."""
         position = 0
         for start, end in (*filled, (len(text), len(text))):
             for run in _RUN_ON.finditer(text, position, start):

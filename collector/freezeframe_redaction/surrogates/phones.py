@@ -114,7 +114,7 @@ def _head(attempt: int) -> str | None:
 
 
 def _bare_head(digits: str, attempt: int) -> str | None:
-    """Return how a number begins that is written with neither country code nor zero.
+    """Return the prefix of a number written without country code and leading zero.
 
     No local number begins with a 1, and few others do.
     """

@@ -105,7 +105,7 @@ class _Context:
     peer_identity_key = peer_identities
 
     def auth_context(self) -> dict[str, Any]:
-        """Return nothing, for the same reason."""
+        """Return None, for the same reason."""
         return {}
 
     def is_active(self) -> bool:

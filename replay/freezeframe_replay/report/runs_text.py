@@ -15,7 +15,7 @@ _HEADER: Final = ("run", "started", "entry", "input", "steps", "tokens", "time",
 
 
 def runs_text(page: RunPage, *, width: int) -> str:
-    """Return the runs, or an empty result."""
+    """Return the runs as a table; empty if there are no runs."""
     narrow = width < WIDE
     rows = [_cells(row, narrow=narrow) for row in page.rows]
     titles, right = _HEADER, (4, 5, 6)

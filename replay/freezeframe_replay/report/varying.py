@@ -26,7 +26,7 @@ _CONTENT: Final = frozenset(
 
 
 def varying_fields(pairs: Iterable[tuple[Fixture, Fixture]]) -> frozenset[Field]:
-    """Return what varies by itself, as the steps of these pairs of runs show that asked the same."""
+    """Return the values that vary by themselves, found by comparing runs with equal requests."""
     differed: Counter[Field] = Counter()
     stayed: set[Field] = set()
     for one, other in pairs:

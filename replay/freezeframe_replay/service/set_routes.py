@@ -178,7 +178,7 @@ def _results(directory: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _row(dataset: Dataset, row: Row) -> SetRow:
-    """Return a row with what its fixture says; without that if the fixture is damaged, which an experiment reports."""
+    """Return a row with its fixture's facts; without them if the fixture is damaged, which an experiment reports."""
     try:
         fixture = dataset.load(row)
     except FixtureError as error:

@@ -248,7 +248,7 @@ def _bounded_headers(path: Path) -> type[tarfile.TarInfo]:
 
         @classmethod
         def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> tarfile.TarInfo:
-            """Return what a block says, if it is not the next of too many extensions."""
+            """Return the content of a block, unless there are too many extensions."""
             found = super().frombuf(buf, encoding, errors)
             Bounded.chained = Bounded.chained + 1 if found.type in _EXTENSIONS else 0
             if Bounded.chained > _MAX_HEADERS or (Bounded.chained and found.size > _MAX_HEADER_BYTES):

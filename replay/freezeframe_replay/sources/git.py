@@ -40,7 +40,7 @@ def git(directory: Path, *arguments: str, given: bytes = b"", do: str | None = N
 
 
 def git_text(directory: Path, *arguments: str, do: str | None = None) -> str:
-    """Return what a git command prints, as text without the space around it; raises as `git`."""
+    """Return the output of a git command as stripped text; raises as `git`."""
     return git(directory, *arguments, do=do).decode(errors="replace").strip()
 
 

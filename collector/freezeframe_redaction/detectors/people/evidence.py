@@ -191,7 +191,7 @@ def load_evidence() -> Evidence:
 
 @lru_cache(maxsize=50_000)
 def _lists(word: str) -> str:
-    """Return which lists have the word, a letter each."""
+    """Return the lists that contain the word, a letter each."""
     lowered = word.lower()
     found = "".join(letter for letter, words in _LISTS if lowered in words)
     if names.is_title(word):
