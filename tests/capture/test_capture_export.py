@@ -343,6 +343,7 @@ def test_a_forked_child_starts_no_threads_of_ours_and_of_our_provider(monkeypatc
         monkeypatch.undo()
 
 
+@pytest.mark.long
 def test_a_run_of_ten_thousand_spans_arrives_whole(collector: Collector) -> None:
     handle = recording_to(collector.url)
 
