@@ -69,6 +69,7 @@ ACTS: dict[str, Callable[[Path], Any]] = {
     "log": log,
     "read": lambda folder: (folder / "data").read_text(),
     "read of what is not there": lambda folder: (folder / "nothing").exists() or _absent(folder / "nothing"),
+    "making a folder that exists": lambda folder: (folder / "kept").mkdir(exist_ok=True),
     "twice": lambda folder: [(folder / "data").read_text() for _ in range(3)],
     "own file": lambda folder: ((folder / "own").write_text("x"), (folder / "own").read_text()),
     "many": many,
@@ -97,12 +98,15 @@ def _try(call: Any, given: Any) -> str:
 def heard(act: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Gap]:
     monkeypatch.chdir(folder)
     (folder / "data").write_text("1")
+    (folder / "kept").mkdir(exist_ok=True)
     with capture() as captured:
         agent(act, str(folder))
         return list(build_run(captured.spans).gaps)
 
 
-@pytest.mark.parametrize("act", ["marked tool", "marked retriever", "log", "read of what is not there"])
+@pytest.mark.parametrize(
+    "act", ["marked tool", "marked retriever", "log", "read of what is not there", "making a folder that exists"]
+)
 def test_what_a_replay_does_not_do_or_does_the_same_is_no_gap(
     act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

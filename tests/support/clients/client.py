@@ -20,6 +20,7 @@ from typing import Any, Final
 from clients.provider import OVERLOADED, Turn, cut
 
 import freezeframe
+from freezeframe_schemas.gaps import GapKind
 
 CORE: Final = "core"
 """The environment that the tests have anyway; `make test-clients` makes every other one."""
@@ -97,6 +98,8 @@ class Trial:
     """The provider's answers, in order."""
     server: Server | None = None
     """Runs as long as the use, and gives its address; a replay does without."""
+    gaps: frozenset[GapKind] = frozenset()
+    """Gaps that every run with this library has; the note of its row names them."""
 
     @property
     def name(self) -> str:
@@ -104,9 +107,9 @@ class Trial:
         return self.use.__name__
 
 
-def trial(use: Use, *script: Turn, server: Server | None = None) -> Trial:
+def trial(use: Use, *script: Turn, server: Server | None = None, gaps: frozenset[GapKind] = frozenset()) -> Trial:
     """Return a trial."""
-    return Trial(use=use, script=script, server=server)
+    return Trial(use=use, script=script, server=server, gaps=gaps)
 
 
 Trials = Mapping[Column, tuple[Trial, ...] | str]

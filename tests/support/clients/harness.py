@@ -69,7 +69,7 @@ def run_trial(trial: Trial, column: Column) -> Outcome:
     fixture = replace(fixture, entry=replace(fixture.entry, input=None))
     faults = [] if bare == live else [f"{trial.name}: without us the application gets {bare!r:.600}, with us {live!r:.600}"]
     faults += [f"{trial.name}: {fault}" for fault in not_captured(run, provider.crossed, column)]
-    faults += [f"{trial.name}: {gap}" for gap in run.gaps if gap.kind not in _OF_THE_TRIAL]
+    faults += [f"{trial.name}: {gap}" for gap in run.gaps if gap.kind not in _OF_THE_TRIAL | trial.gaps]
     again = World(provider.port)
     again.server = world.server
     return Outcome(

@@ -252,6 +252,8 @@ def _act(event: str, arguments: tuple[Any, ...], accesses: UnrecordedAccesses) -
         return None
     if event == _SQLITE:
         return GapKind.DATABASE, "opens the database", path
+    if event == "os.mkdir" and os.path.isdir(path):
+        return None  # it fails, which `exist_ok` expects
     if event in _CHANGES:
         accesses.own.add(path_of(arguments[1]) or "" if event == "os.rename" else path)
         return None if is_temporary(path) or path in accesses.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)

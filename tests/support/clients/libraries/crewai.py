@@ -9,6 +9,8 @@ from clients.client import Client, Column, Trials, World, failures, load, trial,
 from clients.libraries import openai
 from clients.provider import OVERLOADED, Turn
 
+from freezeframe_schemas.gaps import GapKind
+
 COUNTED: Final = Turn(
     status=200,
     body=b'{"object": "response.input_tokens", "input_tokens": 61}',
@@ -66,16 +68,20 @@ def retry(world: World) -> Any:
     return quiet_model(world, retries=2).call(_question())
 
 
+_OWN_STORE: Final = frozenset({GapKind.DATABASE})
 TRIALS: Final[Trials] = {
-    Column.SYNC: (trial(kickoff, COUNTED, openai.SIMPLE),),
-    Column.ASYNC: (trial(kickoff_async, COUNTED, openai.SIMPLE),),
+    Column.SYNC: (trial(kickoff, COUNTED, openai.SIMPLE, gaps=_OWN_STORE),),
+    Column.ASYNC: (trial(kickoff_async, COUNTED, openai.SIMPLE, gaps=_OWN_STORE),),
     Column.STREAM: (trial(stream, openai.STREAM),),
     Column.TOOLS: (
-        trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
-        trial(with_broken_tool(kickoff), COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
+        trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1], gaps=_OWN_STORE),
+        trial(with_broken_tool(kickoff), COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1], gaps=_OWN_STORE),
     ),
     Column.ERRORS: failures(trial(call, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
     Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
     Column.ABANDONED: "CrewAI reads a stream to its end before it gives anything back",
 }
-CLIENT: Final = Client("crewai", "crewai", "crewai", ("crewai",), trials=TRIALS)
+_NOTE: Final = (
+    "a crew keeps the outputs of its tasks in a database in the user's folder, which is a gap of each run (`record_databases`)"
+)
+CLIENT: Final = Client("crewai", "crewai", "crewai", ("crewai",), trials=TRIALS, note=_NOTE)
