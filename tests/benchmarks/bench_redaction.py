@@ -311,6 +311,57 @@ def speed(
     ]
 
 
+def exchanges(path: Path, size: int = 2_500_000) -> list[SpanRecord]:
+    """Return spans of recorded model calls, each as different as they come, up to a size."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    random.Random(3).shuffle(rows)
+    spans: list[SpanRecord] = []
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        sent, answered = (row[part].get("text") or "" for part in ("request", "response"))
+        if (sent, answered) not in seen and (size := size - len(sent) - len(answered)) > 0:
+            seen.add((sent, answered))
+            spans.append(_span({genai.REQUEST_BODY: sent, genai.RESPONSE_BODY: answered}, len(spans)))
+    return spans
+
+
+def contacts(count: int = 7000) -> dict[str, str]:
+    """Return a table of contacts, a megabyte of JSON, in the ways in which tools answer."""
+    rnd = random.Random(1)
+    given = "Anna Peter Maria John Austin Sanne Piotr Olga Henrik Lucia Wei Fatima Noah Emma Liam Giulia Marco Jonas".split()
+    surnames = "Keller Jansen Kowalczyk Rossi Brandt Eriksen Lopez Moreau Ivanova Nowak Weber Silva Tanaka Chen Patel".split()
+    records: list[dict[str, Any]] = []
+    for number in range(count):
+        first, last = rnd.choice(given), rnd.choice(surnames)
+        phone = f"+1 {rnd.randint(201, 989)} {rnd.randint(201, 999)} {rnd.randint(1000, 9999)}"
+        mail = f"{first}.{last}{number}@corp{number % 3}.io".lower()
+        city, status = rnd.choice(("Austin", "Boston", "Berlin")), rnd.choice(("active", "lead"))
+        records.append({"id": number, "name": f"{first} {last}", "email": mail, "phone": phone, "city": city, "status": status})
+    rows = [list(records[0]), *(list(map(str, one.values())) for one in records)]
+    ruled = [f"| {' | '.join(row)} |" for row in rows]
+    return {
+        "JSON": json.dumps(records),
+        "lines of JSON": "\n".join(map(json.dumps, records)),
+        "CSV": "\n".join(map(",".join, rows)),
+        "markdown": "\n".join([ruled[0], "|---" * 6 + "|", *ruled[1:]]),
+    }
+
+
+def dense(documents: Sequence[Document]) -> list[Figure]:
+    """Return the speed on texts full of values: the labelled ones as they are, and tables."""
+    texts = {"labelled": [text for text, _ in sample(documents, 1500)]}
+    texts |= {f"contacts as {way}": [text] for way, text in contacts().items()}
+    figures: list[Figure] = []
+    for name, chosen in texts.items():
+        redactor, started = fresh(documents), time.process_time()
+        for text in chosen:
+            redactor.redact(text)
+        size = sum(len(text.encode()) for text in chosen) / 1e6
+        figures.append(Figure(f"speed, {name}", size / (time.process_time() - started), "MB/s"))
+    return figures
+
+
 def model_tier(folder: Path, count: int) -> list[Figure]:
     """Return the figures of the model tier on a sample of the presidio-research sets; nothing if it is not installed."""
     try:
@@ -448,6 +499,10 @@ def main() -> None:
         with gzip.open(folder / "payload_mid.jsonl.gz", "rt", encoding="utf-8") as file:
             spans = [_span(json.loads(line)["attrs"], number) for number, line in enumerate(file)]
         rows += speed(documents, spans, "on the agent payload (1% values)", goals=True, grow=False)
+    rows += dense(documents)
+    recorded = folder.parent / "exchanges.jsonl.gz"
+    if recorded.exists():
+        rows.append(Figure("speed, recorded exchanges", pass_over(fresh(documents), exchanges(recorded)), "MB/s"))
     if not arguments.no_peers:
         rows += peers(arguments.peers, folder, documents, clean, arguments.peer_seconds)
     print_figures("redaction", rows)
