@@ -63,7 +63,7 @@ async def test_the_skill_leads_from_a_word_of_the_wrong_answer_to_a_test(theatre
         assert run in await reader.call("find_runs", text=WRONG)
         why = await reader.call("why_failed", run=run)
         assert "ok" in why, "a run can be wrong and still be ok"
-        assert "first failed step: step 7 (http GET /prices/PS-11)" in why
+        assert "step 7 (http GET /prices/PS-11) failed and was handled" in why
         assert "429" in why and f'transcript(run="{run}", step=7)' in why
 
         reader.begin("2", does="Look for the first step that is\n   wrong")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from freezeframe_replay.mcp.project import WIDTH
-from freezeframe_replay.report.failure import failure_lines, find_failure
+from freezeframe_replay.report.failure import failure_lines, find_failure, stack_lines
 from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import outline_text
 from freezeframe_schemas.divergence import Report
@@ -19,7 +19,7 @@ def why_text(run: Run, outline: Outline) -> tuple[str, int | None]:
     lines = ["nothing failed in this run; a wrong answer is not a failure: read the transcript"]
     first = None
     if failure is not None:
-        lines = list(failure_lines(failure))
+        lines = [*failure_lines(failure), *stack_lines(failure)]
         first = next((node.step for node in failure.steps if node.step is not None), None)
     return "\n".join([*lines, "", outline_text(outline, width=WIDTH)]), first
 

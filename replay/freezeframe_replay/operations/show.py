@@ -7,6 +7,7 @@ from typing import Final
 
 from freezeframe_replay.operations.operation import Operation
 from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.report.failure import failure_lines, find_failure
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
 from freezeframe_schemas.fixture import Fixture
@@ -28,9 +29,11 @@ def show(source: RunSource, parameters: ShowParameters) -> Outline:
         FreezeframeError: the run cannot be read.
     """
     found = source.load(parameters.run)
-    return (
-        outline_fixture(found, full=parameters.full) if isinstance(found, Fixture) else outline_run(found, full=parameters.full)
-    )
+    if isinstance(found, Fixture):
+        return outline_fixture(found, full=parameters.full)
+    outline = outline_run(found, full=parameters.full)
+    failure = find_failure(found, outline)
+    return outline if failure is None else dataclasses.replace(outline, failure=tuple(failure_lines(failure)))
 
 
 SHOW: Final = Operation(

@@ -8,6 +8,7 @@ from typing import Final
 
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import printable, short
+from freezeframe_replay.report.stack import OwnFrame, folded, own_frame
 from freezeframe_replay.report.tagged import error_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.run import Run
@@ -24,12 +25,18 @@ class Failure:
 
     what: str
     """Class and message of the exception that ended the run, else its status message; empty for a run that is ok."""
+    frame: OwnFrame | None
+    """Where it was raised in the program's own code."""
+    ended_by: Node | None
+    """The step that raised it."""
+    handled: tuple[tuple[Node, str], ...]
+    """The steps that failed although the run went on, each with what it says. What failed inside another step is not here."""
     steps: tuple[Node, ...]
-    """The steps that failed, the first of them first. Of a failed call inside a failed call, the inner one comes first."""
+    """The steps that failed, the one that ended the run first. Of failed calls inside each other, the inner one is first."""
     reason: str
     """What the first of them says."""
     stack: str
-    """Traceback of the exception, of the run if it has one, else of the first failed step."""
+    """Traceback of the exception, of the run if it has one, else of the first failed step; frames of libraries are folded."""
 
 
 def find_failure(run: Run, outline: Outline) -> Failure | None:
@@ -42,25 +49,56 @@ def find_failure(run: Run, outline: Outline) -> Failure | None:
     failed.sort(key=lambda node: (spans[node.span_id].end_time_unix_nano, -node.depth))
     if not failed and not run.failed:
         return None
-    first = spans[failed[0].span_id] if failed else None
-    reason = "" if first is None else _reason(first)
     ended = _reason(entry) if entry is not None and run.failed else ""
+    own = next(_stacks([entry] if entry is not None and run.failed else []), "")
+    reasons = {node.span_id: _reason(spans[node.span_id]) for node in failed}
+    causes = [node for node in failed if ended and _is_of(reasons[node.span_id], ended, own)]
+    ended_by = next((node for node in reversed(causes) if reasons[node.span_id] == ended), causes[-1] if causes else None)
+    failed.sort(key=lambda node: node is not ended_by)
+    numbers = {node.step for node in failed}
+    handled = [node for node in failed if node not in causes and node.inside not in numbers] if ended or not run.failed else []
+    first = spans[failed[0].span_id] if failed else None
     kept = [span for span in (entry if run.failed else None, first) if span is not None]
-    return Failure(what=ended, steps=tuple(failed), reason=reason, stack=next(_stacks(kept), ""))
+    stack = next(_stacks(kept), "")
+    return Failure(
+        what=ended,
+        frame=own_frame(stack, outline.entry_file or ""),
+        ended_by=ended_by,
+        handled=tuple((node, reasons[node.span_id]) for node in handled),
+        steps=tuple(failed),
+        reason="" if first is None else reasons[failed[0].span_id],
+        stack=folded(stack),
+    )
+
+
+def _is_of(reason: str, ended: str, stack: str) -> bool:
+    """Return whether a step's error is the one that ended the run, or its traceback names it as a cause."""
+    return bool(reason) and (reason == ended or any(line.strip(" |").endswith(reason) for line in stack.splitlines()))
 
 
 def failure_lines(failure: Failure) -> Iterator[str]:
-    """Yield the failure as text: what ended the run, the first failed step, the others, the stack."""
+    """Yield the failure as text: what ended the run and where, the step, those that were handled, the stack."""
     if failure.what:
         yield f"failed: {_short(failure.what)}"
-    if failure.steps:
-        first, *others = failure.steps
-        yield f"{'first failed step' if failure.what else 'the run is ok; the first failed step'}: {_place(first)}"
-        if failure.reason and failure.reason != failure.what:
+        if failure.frame is not None:
+            yield f"  {_short(failure.frame.text)}"
+    if failure.ended_by is not None:
+        yield f"ended by {_place(failure.ended_by)}"
+    for node, reason in failure.handled[:_OTHERS]:
+        yield f"{_place(node)} failed and was handled{f': {_short(reason)}' if reason else ''}"
+    if len(failure.handled) > _OTHERS:
+        yield f"and {len(failure.handled) - _OTHERS} more failed and were handled"
+    named = {failure.ended_by, *(node for node, _ in failure.handled)}
+    others = [node for node in failure.steps if node not in named]
+    if others:
+        more = f" and {len(others) - _OTHERS} more" if len(others) > _OTHERS else ""
+        yield f"also failed: {', '.join(map(_place, others[:_OTHERS]))}{more}"
+        if failure.ended_by is None and failure.reason and failure.reason != failure.what:
             yield f"  {_short(failure.reason)}"
-        if others:
-            more = f" and {len(others) - _OTHERS} more" if len(others) > _OTHERS else ""
-            yield f"also failed: {', '.join(map(_place, others[:_OTHERS]))}{more}"
+
+
+def stack_lines(failure: Failure) -> Iterator[str]:
+    """Yield the stack as text, if there is one."""
     if failure.stack:
         yield "stack, the innermost frames:"
         yield from (f"  {printable(line)}" for line in failure.stack.splitlines()[-_STACK_LINES:])

@@ -107,6 +107,8 @@ class Outline:
     """What closes the gaps that keep it from the next level."""
     ledger: tuple[Loss, ...] = ()
     """What a run of another instrumentation does not hold, and where the value was taken from instead."""
+    failure: tuple[str, ...] = ()
+    """Why it failed, or what failed in it and was handled: a line each. Empty for an outline of a fixture."""
     reconstructed: int = 0
     """Steps that such a run is reconstructed to."""
 

@@ -141,7 +141,8 @@ def table_text(
 
 def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) -> str:
     """Return everything about a run: head, tree, kit, readiness, gaps; `width` is the terminal's."""
-    parts = [_head(outline, width), tree_text(outline.nodes, full=full, width=width)]
+    failed = ["\n".join(_hanging(printable(line), width) for line in outline.failure)] if outline.failure else []
+    parts = [*failed, _head(outline, width), tree_text(outline.nodes, full=full, width=width)]
     if outline.level is not None:
         parts.append(_kit_text(outline, width))
     if outline.ledger:
