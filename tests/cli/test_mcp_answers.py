@@ -139,6 +139,17 @@ def test_a_name_that_is_an_option_or_leads_out_of_the_project_is_refused(
         Project().run_name(name)
     with pytest.raises(ConfigError, match="directory"):
         Project().new_directory(name)
+    with pytest.raises(ConfigError, match="file"):
+        Project().new_file(name)
+
+
+def test_a_tool_writes_no_file_over_another_and_sends_to_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent.py").write_text("")
+    for name in ("agent.py", "http://127.0.0.1:9/x"):
+        with pytest.raises(ConfigError, match="file"):
+            Project().new_file(name)
+    assert Project().new_file("out/run.jsonl") == "out/run.jsonl"
 
 
 def test_a_run_and_a_fixture_of_the_project_are_named_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ async def test_answers_about_a_thousand_steps_stay_within_their_budget(tmp_path:
 
 
 async def test_a_call_that_the_client_cancels_leaves_no_process(tmp_path: Path) -> None:
-    """The replayed program, which waits for ever here, ends; and the server answers the next call."""
+    """The replayed program, which waits for ever here, ends; and the server answers other calls, before and after."""
     code = "import freezeframe\n\n\n@freezeframe.run\ndef answer(question):\n    return freezeframe.tool(len)(question)\n"
     agent = tmp_path / "agent.py"
     agent.write_text(code)
@@ -65,6 +65,7 @@ async def test_a_call_that_the_client_cancels_leaves_no_process(tmp_path: Path) 
         async with anyio.create_task_group() as calls:
             calls.start_soon(client.session.call_tool, "replay", {"run": "spans.jsonl"})
             pid = await replayed_in(tmp_path)
+            assert "step 1  tool len" in await client.call("transcript", run="spans.jsonl"), "answered meanwhile"
             calls.cancel_scope.cancel()
         assert "step 1  tool len" in await client.call("transcript", run="spans.jsonl")
         with anyio.fail_after(120):

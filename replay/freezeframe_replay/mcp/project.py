@@ -72,10 +72,12 @@ class Project:
         Raises:
             ConfigError: it leads out of the project, or exists.
         """
+        if "://" in text:
+            raise ConfigError(f"file: found the address {text[:80]!r}, expected a path", do="send it yourself")
         path = _inside(Path(_plain(text, "file")), text, "file")
         if path.exists():
             raise ConfigError(f"file: {text!r} exists", do="name a new one, or remove it yourself")
-        return str(path)
+        return str(Path(text))
 
 
 def _plain(text: str, what: str) -> str:

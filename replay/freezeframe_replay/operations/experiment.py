@@ -5,22 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe_replay.experiments.dataset import load_dataset
-from freezeframe_replay.experiments.experiment import (
-    ExperimentResult,
-    Judging,
-    OnRow,
-    RowResult,
-    result_to_json,
-    run_experiment,
-)
-from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.operations.operation import Operation
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.report.render import ID_DIGITS, short, table_text
+
+if TYPE_CHECKING:
+    from freezeframe_replay.experiments.experiment import ExperimentResult, Judging, OnRow, RowResult
+    from freezeframe_replay.experiments.gates import Gates
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +36,9 @@ def experiment(source: RunSource, parameters: ExperimentParameters) -> Experimen
         FixtureError: there is no dataset, or a fixture of it is damaged.
         ReplayError: a judge failed.
     """
+    from freezeframe_replay.experiments.dataset import load_dataset
+    from freezeframe_replay.experiments.experiment import run_experiment  # with judges, which other operations do without
+
     return run_experiment(
         load_dataset(parameters.dataset),
         dataclasses.replace(parameters.trial, keys=parameters.trial.keys or source.keys),
@@ -90,10 +87,16 @@ def _difference(row: RowResult, width: int) -> Iterable[str]:
             yield short(f"      {mark} {text}", width)
 
 
+def _to_json(result: ExperimentResult) -> dict[str, Any]:
+    from freezeframe_replay.experiments.experiment import result_to_json
+
+    return result_to_json(result)
+
+
 EXPERIMENT: Final = Operation(
     name="experiment",
     parameters=ExperimentParameters,
     compute=experiment,
-    to_json=result_to_json,
+    to_json=_to_json,
     to_text=lambda result, width: result_text(result, width=width),
 )

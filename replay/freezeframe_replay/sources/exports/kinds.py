@@ -14,13 +14,10 @@ from freezeframe_replay.sources.exports import datasets
 from freezeframe_replay.sources.exports.datasets import DatasetExample, examples_of, write_lines, write_pytest
 from freezeframe_replay.sources.exports.endpoints import LANGFUSE, LANGSMITH, MLFLOW, OTLP, PHOENIX, Endpoint
 from freezeframe_replay.sources.exports.openinference import in_openinference, reported_again
-from freezeframe_replay.sources.otlp_requests import batches_of_spans
 from freezeframe_replay.sources.recordings.har import write_har
 from freezeframe_replay.sources.recordings.vcr import write_cassette
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Completion, Exchange
-from freezeframe_schemas.otlp.encode import encode_traces
-from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire.document import JsonObject, dump
 
@@ -125,6 +122,8 @@ def _har(runs: Iterable[Exported], export: Export) -> Iterator[str]:
 
 def requests_of_spans(runs: Iterable[Exported], kind: ExportKind, export: Export) -> Iterator[list[SpanRecord]]:
     """Yield the spans in pieces that a receiver takes in one request."""
+    from freezeframe_replay.sources.otlp_requests import batches_of_spans  # which loads protobuf
+
     for run in runs:
         again = reported_again(run.spans) if kind.in_openinference else ()
         for batch in batches_of_spans(iter(run.spans)):
@@ -134,6 +133,9 @@ def requests_of_spans(runs: Iterable[Exported], kind: ExportKind, export: Export
 
 def _otlp(name: str) -> Write:
     def write(runs: Iterable[Exported], export: Export) -> Iterator[str | bytes]:
+        from freezeframe_schemas.otlp.encode import encode_traces
+        from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+
         batches = requests_of_spans(runs, EXPORTS[name], export)
         match export.form:
             case "pb":  # protobuf messages one after the other are one message
