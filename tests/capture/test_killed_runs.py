@@ -157,6 +157,7 @@ class Agent:
         while (found := self.rows(columns)) != [row]:
             assert time.monotonic() < until, f"{found} is not {row}"
             assert self.process is None or self.process.poll() is None, self.process.communicate()
+            time.sleep(0.1)  # each question starts a reader
 
     def hang(self, text: str, *command: str, **environ: str) -> subprocess.Popen[str]:
         """Start the program; return once it waits for the model, and its two tool calls are stored."""

@@ -196,13 +196,13 @@ class Copy:
             command, cwd=self.root, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         ) as process:
             try:
-                said = process.communicate(timeout=_LIMIT_S)[0].decode(errors="replace")
+                output = process.communicate(timeout=_LIMIT_S)[0].decode(errors="replace")
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return "it hangs"
         if process.returncode in (0, 5):
             return None
-        named = re.search(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - |$)", said, re.MULTILINE)
+        named = re.search(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - |$)", output, re.MULTILINE)
         return named[1] if named else "it cannot be imported"
 
 
@@ -237,8 +237,8 @@ def main(arguments: Mapping[str, object]) -> None:
             tests = [str(path.relative_to(ROOT)) for path in imports.near(_name(found.path), near)]
             ring, test = killer(copy, found, tests)
             counted[ring] += 1
-            fate = f"killed by {ring} ({test})" if ring else "survives"
-            print(f"{found.path.relative_to(ROOT)}:{found.shown}: {fate}", flush=True)
+            outcome = f"killed by {ring} ({test})" if ring else "survives"
+            print(f"{found.path.relative_to(ROOT)}:{found.shown}: {outcome}", flush=True)
     first, rest = (counted[name] for name in RINGS)
     share = f"{first / (first + rest):.1%}" if first + rest else "none"
     print(f"make test kills {first} of the {first + rest} that all tests near them kill ({share}); {counted['']} survive")
