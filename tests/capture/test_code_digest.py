@@ -137,6 +137,17 @@ def test_a_change_that_decides_nothing_leaves_the_digest(name: str, file: str, o
     assert digest(tmp_path / "a", name) == digest(tmp_path / "b", name, **{file: (old, new)})
 
 
+def test_what_a_function_counts_by_itself_is_no_part_of_its_code(tmp_path: Path) -> None:
+    file = tmp_path / "shop.py"
+    file.write_text(
+        "def make():\n    count = 0\n    def inner():\n        nonlocal count\n        count += 1\n    return inner\n\n"
+        "one = make()\ntwo = make()\ntwo()\n"
+    )
+    held: dict[str, Any] = {"__name__": "shop"}
+    exec(compile(file.read_text(), str(file), "exec"), held)
+    assert code_of([held["one"]]) == code_of([held["two"]])
+
+
 def test_code_that_is_not_what_its_file_holds_by_now_has_no_digest(tmp_path: Path) -> None:
     file = tmp_path / "shop.py"
     held: dict[str, Any] = {"__name__": "shop"}

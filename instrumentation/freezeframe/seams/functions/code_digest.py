@@ -5,6 +5,7 @@ It never raises, and a function is read once. At a recording this happens where 
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import inspect
 import sys
@@ -101,11 +102,15 @@ def _byte_code(code: CodeType) -> Iterator[str]:
 
 
 def _held(function: FunctionType) -> Iterator[str]:
-    """Yield the plain values around a function of a module, which its factory was given; those of a request do not count."""
+    """Yield the plain values around a function of a module, which its factory was given.
+
+    Those of a request do not count, nor do those that the function itself sets: they are state.
+    """
     if not function.__closure__:
         return
     own: Any = function.__globals__
+    state = {step.argval for step in dis.get_instructions(function) if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
     if any(inspect.unwrap(value) is function for value in list(own.values()) if type(value) is FunctionType):
         for name, value in zip(function.__code__.co_freevars, enclosed(function), strict=False):
-            if type(value) in FIXED:
+            if type(value) in FIXED and name not in state:
                 yield f"{name}={value!a}"
