@@ -30,6 +30,7 @@ def work(number: int) -> int:
     ("protocol", "kills"),
     [
         ("http/protobuf", 1),
+        ("grpc", 1),
         pytest.param("http/protobuf", 50, marks=_MANY),
         pytest.param("grpc", 50, marks=_MANY),
     ],

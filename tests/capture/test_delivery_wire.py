@@ -371,6 +371,31 @@ def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector
     assert deadline.waited == []
 
 
+class Restarts(Waits):
+    """Brings the collector back while the exporter waits to try again."""
+
+    def __init__(self, collector: GrpcCollector) -> None:
+        super().__init__()
+        self._collector = collector
+
+    def wait(self, seconds: float) -> None:
+        super().wait(seconds)
+        if len(self.waited) == 1:
+            self._collector.stop()
+            self._collector.start()
+
+
+def test_a_collector_that_is_back_is_reached_at_once(collector: GrpcCollector) -> None:
+    """By another exporter, too: grpcio keeps the time of the next attempt to connect for each address."""
+    collector.stop()
+    for _ in range(2):
+        exporter, deadline = exporter_to(collector.url, protocol="grpc"), Restarts(collector)
+        assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
+        exporter.close()
+        assert len(deadline.waited) == 1
+        collector.stop()
+
+
 def test_a_call_that_is_cut_is_made_again(collector: GrpcCollector) -> None:
     """The collector goes away in the middle of it, and is back when the exporter tries again."""
 
@@ -381,15 +406,8 @@ def test_a_call_that_is_cut_is_made_again(collector: GrpcCollector) -> None:
         gone.wait()
         context.abort(grpc.StatusCode.CANCELLED, "gone")
 
-    class Restarts(Waits):
-        def wait(self, seconds: float) -> None:
-            super().wait(seconds)
-            if len(self.waited) == 1:
-                collector.stop()
-                collector.start()
-
     collector.failures = [go_away]
-    exporter, deadline = exporter_to(collector.url, protocol="grpc"), Restarts()
+    exporter, deadline = exporter_to(collector.url, protocol="grpc"), Restarts(collector)
     assert exporter.export([span(1)], deadline) == BatchResult(delivered=1)
     exporter.close()
     assert collector.names == ["span 1"]

@@ -54,7 +54,10 @@ class GrpcWire:
         try:
             return rejected_spans(call(body, timeout=timeout_s, metadata=(*self._metadata, *self._local_token())))
         except grpc.RpcError as error:
-            raise self._explain(error, len(body)) from error
+            explained = self._explain(error, len(body))
+            if isinstance(explained, TryAgain):
+                self.close()  # a channel that could not connect does not try again for up to two minutes
+            raise explained from error
 
     def _local_token(self) -> Iterable[tuple[str, str]]:
         """Look up the token for each batch: the collector may have started after this process."""
@@ -83,7 +86,8 @@ class GrpcWire:
             self._parents.append(self._channel)
             self._channel, self._pid = None, os.getpid()
         if self._channel is None:
-            options = [("grpc.max_send_message_length", _MAX_MESSAGE_BYTES)]
+            # By default a new channel goes on where another one to the same address gave up.
+            options = [("grpc.max_send_message_length", _MAX_MESSAGE_BYTES), ("grpc.use_local_subchannel_pool", 1)]
             if self._secure:
                 credentials = self._tls.channel_credentials()
                 self._channel = grpc.secure_channel(self.target, credentials, options, compression=self._compression)
