@@ -77,6 +77,28 @@ def test_a_class_of_ones_own_has_words_and_check_digits_as_the_rules_do(tmp_path
         assert _policy(tmp_path, changed).hash != policy.hash
 
 
+LISTED = """name = "acme"
+version = 1
+classes = []
+[[class]]
+name = "PROJECT"
+words = ["Project Nightjar", "Blauwal & Co.", "日本計画", "Nightjar"]
+"""
+
+
+def test_a_class_of_ones_own_is_a_list_of_words() -> None:
+    """Whole ones, in any case, the longest first; two of them have two surrogates."""
+    policy = parse_policy(LISTED)
+    redactor = Redactor(policy, KEY)
+    text = "project nightjar for Blauwal & Co. KG, 見日本計画, not Nightjars"
+    found = [text[one.start : one.end] for one in redactor.redact(text).findings]
+    assert found == ["project nightjar", "Blauwal & Co.", "日本計画"]
+    assert len(redactor.redact(text).surrogates) == 3
+    assert parse_policy(policy.text) == policy
+    with pytest.raises(ConfigError, match="words and pattern: expected one of them"):
+        parse_policy(LISTED + 'pattern = "N[0-9]"')
+
+
 @pytest.mark.parametrize(
     "check", ['["no_such"]', '[{ sum = "x" }]', '[{ begins = ["8"] }]', "[7]", "7", '[{ sum = [1], gives = "" }]']
 )

@@ -25,7 +25,7 @@ import hashlib
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
@@ -46,7 +46,7 @@ _VERSION = 1
 BUILT_IN = ("strict", "minimal", "off")
 """Policies that come with the package, by name."""
 _KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
-_CLASS_KEYS = frozenset({"name", "pattern", "keys", "example", "before", "check"})
+_CLASS_KEYS = frozenset({"name", "pattern", "words", "keys", "example", "before", "check"})
 _REFUSED = "the trigger engine refuses it"
 _CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
 
@@ -242,14 +242,18 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     table = cast("dict[str, Any]", entry)
     faults.extend(f"{where}: {fault}" for fault in _unknown(table, _CLASS_KEYS))
     name, pattern = str(table.get("name", "")), str(table.get("pattern", ""))
+    words = [word for word in _strings(table, "words", faults) if word.strip()]
+    if words and pattern:
+        faults.append(f"{where}: words and pattern: expected one of them")
+    pattern = pattern or _pattern_of(words)
     if not _CLASS_NAME.fullmatch(name) or name in CLASSES:
         faults.append(f"{where}: name: found {name!r}, expected capitals and underscores, and no built-in class")
     keys = tuple(_strings(table, "keys", faults))
     if not all(key.strip() for key in keys):
         faults.append(f"{where}: keys: found an empty one")
     if not pattern and not keys:
-        faults.append(f"{where}: requires a pattern or keys")
-    example = str(table.get("example", ""))
+        faults.append(f"{where}: requires a pattern, words or keys")
+    example = str(table.get("example", words[0] if words else ""))
     before, check = tuple(_strings(table, "before", faults)), table.get("check", [])
     if (before or check) and not pattern:
         faults.append(f"{where}: before and check require a pattern")
@@ -259,6 +263,19 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
         faults.append(f"{where}: {fault}")
     checked = orjson.dumps(check, option=orjson.OPT_SORT_KEYS).decode() if check else ""
     return CustomClass(name=name, pattern=pattern, keys=keys, example=example, before=before, check=checked)
+
+
+def _pattern_of(words: Sequence[str]) -> str:
+    """Return the pattern of a list of words or names, in any case, each as a whole word; longer ones first."""
+    if not words:
+        return ""
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
+    return f"(?i)(?:{'|'.join(f'{_border(one[0])}{re.escape(one)}{_border(one[-1])}' for one in ordered)})"
+
+
+def _border(char: str) -> str:
+    """Return the border next to a character at the end of a word: other scripts have none, and signs are their own."""
+    return r"\b" if char.isascii() and char.isalnum() else ""
 
 
 def _fault_of_check(steps: Any, example: str) -> str:

@@ -84,15 +84,26 @@ def _north_american(prf: Prf, digits: str) -> str:
     regions = assigning(digits)
     with_one = tuple(region for region in assigning("1" + digits) if region != "US")
     made = ""
-    for attempt in range(_ATTEMPTS):
-        number = prf.number("PHONE", again(digits, attempt)) % _USED
-        area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREAS[attempt % 2]
-        if _is_assigned(area, regions, with_one) and attempt < _ATTEMPTS - 1:
+    for attempt in range(_FREE_ATTEMPTS if _are_all_assigned(regions, with_one) else 0, _ATTEMPTS):
+        area = _FREE_AREAS[attempt % 2]
+        is_last = attempt == _ATTEMPTS - 1
+        if attempt >= _FREE_ATTEMPTS and not is_last and _is_assigned(area, regions, with_one):
             continue
+        number = prf.number("PHONE", again(digits, attempt)) % _USED
+        if attempt < _FREE_ATTEMPTS:
+            area = f"{2 + number % 7}9{number // 7 % 10}"
+            if _is_assigned(area, regions, with_one):
+                continue
         made = f"{area}{2 + number // 70 % 8}{spell(number // 560, DIGITS, 6)}"
         if not (count_assigned_in(made, regions) or count_assigned_in("1" + made, with_one)):
             break
     return made
+
+
+@lru_cache(1 << 14)
+def _are_all_assigned(regions: tuple[str, ...], with_one: tuple[str, ...]) -> bool:
+    """Whether all numbers with an area code of the form N9X are assigned in one of the regions, or with a 1 in front."""
+    return all(_is_assigned(f"{first}9{last}", regions, with_one) for first in range(2, 9) for last in range(10))
 
 
 @lru_cache(1 << 14)
