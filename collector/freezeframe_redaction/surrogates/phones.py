@@ -102,7 +102,7 @@ def _north_american(prf: Prf, digits: str) -> str:
 
 @lru_cache(1 << 14)
 def _are_all_assigned(regions: tuple[str, ...], with_one: tuple[str, ...]) -> bool:
-    """Whether all numbers with an area code of the form N9X are assigned in one of the regions, or with a 1 in front."""
+    """Return whether all numbers with an area code N9X are assigned in one of the regions, or with a 1 in front."""
     return all(_is_assigned(f"{first}9{last}", regions, with_one) for first in range(2, 9) for last in range(10))
 
 
