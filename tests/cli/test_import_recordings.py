@@ -273,7 +273,9 @@ def test_what_was_sent_to_the_provider_is_answered_from_the_recording_and_a_chan
     assert verdict(served.session.report()) is Verdict.SAME_IN_MEANING
     assert len(asked) == sum(step.exchange.kind is Kind.MODEL for step in fixture.steps)
     served = ServedRun(fixture)
-    changed = re.sub(r"How many|Add and|What's|Does it|General Task|Say hello", "Tell me,", json.dumps(asked[0]))
+    changed = re.sub(
+        r"How many|I want to return|Add and|What's|Does it|General Task|Say hello", "Tell me,", json.dumps(asked[0])
+    )
     assert changed != json.dumps(asked[0])
     with serve_wire([served]) as url, pytest.raises(urllib.error.HTTPError, match="424"):
         posted(url, json.loads(changed))
@@ -304,6 +306,12 @@ def test_a_helper_is_a_part_of_the_run_of_its_session() -> None:
     assert sum(span.parent_span_id == helper.span_id for span in run.spans) == 3
 
 
+def asked_in(run: Run) -> list[Any]:
+    """Return the messages that each model call of a run was sent."""
+    steps = [step.exchange for step in freeze(run).steps if step.exchange.kind is Kind.MODEL]
+    return [json.loads(exchange.request.body)["messages"] for exchange in steps]
+
+
 def claude_code(*records: tuple[str, str, dict[str, Any]]) -> str:
     """Return a session of records that name themselves and the one before."""
     about = {"sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
@@ -325,6 +333,61 @@ def test_a_prompt_that_was_taken_back_is_no_part_of_what_the_model_was_told(tmp_
     assert sorted(asked, key=len)[0] == ["one"]
     assert ["one", "answer 1", "three"] in asked
     assert ["one", "answer 1", "two"] in asked
+
+
+def test_a_session_whose_records_name_none_before_them_is_read_in_the_order_of_the_file(tmp_path: Path) -> None:
+    whole = SESSIONS["claude-code"].read_text(encoding="utf-8")
+    records = [json.loads(line) for line in whole.splitlines()]
+    unlinked = "\n".join(json.dumps({**record, "parentUuid": None}) for record in records)
+    linked = asked_in(run_of("claude-code", SESSIONS["claude-code"]))
+    assert asked_in(run_of("claude-code", written(tmp_path, unlinked))) == linked
+    assert len(linked[-1]) > 3
+
+
+def test_a_trace_of_langsmith_is_read_as_its_sdk_sends_it_and_as_its_client_returns_it(tmp_path: Path) -> None:
+    (call,) = run_of("langsmith", DATA / "howdy.langsmith.json").spans
+    assert call.text(genai.REQUEST_MODEL) == "gpt-4o-mini"
+    assert "Howdy! How can I assist" in str(call.text(genai.OUTPUT_MESSAGES))
+    assert (call.integer(genai.USAGE_INPUT_TOKENS), call.integer(genai.USAGE_OUTPUT_TOKENS)) == (9, 9)
+    assert call.start_time_unix_nano // 10**6 == 1728803137170
+    root, *runs = [json.loads(line) for line in ALL["langsmith"].read_text(encoding="utf-8").splitlines()]
+    own = {"trace_id": None, "parent_run_id": None}
+    tree = written(tmp_path, json.dumps({**root, "child_runs": [{**run, **own} for run in runs]}, indent=2))
+    assert asked_in(run_of("langsmith", tree)) == asked_in(run_of("langsmith", ALL["langsmith"]))
+
+
+def test_a_header_of_inspect_without_samples_is_no_run_and_stops_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log: dict[str, Any] = json.loads(OTHERS["inspect"].read_bytes())
+    header = written(tmp_path, json.dumps({name: log[name] for name in log if name != "samples"}), "a.json")
+    assert main(["import", "inspect", str(header), "--dry-run"]) == 1
+    assert capsys.readouterr().err == f"freezeframe import: {header}: the log holds no sample, only its header\n"
+    written(tmp_path, json.dumps(log), "b.json")
+    assert main(["import", "inspect", str(tmp_path), "--dry-run"]) == 0
+    assert "only its header" in capsys.readouterr().err
+
+
+def test_of_a_simulation_of_tau2_bench_the_agents_side_is_read(tmp_path: Path) -> None:
+    path = ALL["tau2-bench"]
+    run = run_of("tau2-bench", path)
+    first, second, third, last = asked_in(run)
+    assert [message["role"] for message in first] == ["assistant", "user"]
+    assert first[0]["text"] == "Hi! How can I help you today?"
+    calls = [span for span in run.spans if span.text(genai.OPERATION_NAME) == "chat"]
+    assert {span.text(genai.REQUEST_MODEL) for span in calls} == {"claude-sonnet-4-5"}
+    assert [span.integer(genai.USAGE_INPUT_TOKENS) for span in calls] == [5552, 5619, 5759, 6070]
+    assert [span.attributes[genai.USAGE_COST_USD] for span in calls] == [0.018966, 0.018582, 0.018792, 0.02076]
+    assert calls[0].attributes[genai.RESPONSE_FINISH_REASONS] == ("end_turn",)
+    held: dict[str, Any] = json.loads(path.read_bytes())
+    (simulation,) = held["simulations"]
+    users = {"id": "u1", "name": "check_status_bar", "arguments": {}, "requestor": "user"}
+    at = {"timestamp": simulation["messages"][3]["timestamp"]}
+    simulation["messages"][3:3] = [
+        {"role": "user", "content": None, "tool_calls": [users], **at},
+        {"role": "tool", "id": "u1", "content": "No Signal", "requestor": "user", **at},
+    ]
+    assert asked_in(run_of("tau2-bench", written(tmp_path, json.dumps(held)))) == [first, second, third, last]
 
 
 def test_after_a_compaction_a_model_of_codex_was_told_what_replaced_the_history(tmp_path: Path) -> None:

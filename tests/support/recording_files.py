@@ -19,6 +19,7 @@ FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
 """Those that hold the conversation, as chat messages."""
 OTHERS = {
+    "tau2-bench": DATA / "retail.tau2-bench.json",
     "mini-swe-agent": DATA / "hello.mini-swe-agent.traj.json",
     "inspect": DATA / "rain.inspect.json",
     "atif": DATA / "orders.atif.json",
@@ -77,6 +78,10 @@ def requests_of(kind: str) -> list[Row]:
             recorded = json.loads(OTHERS[kind].read_bytes())["messages"]
             plain = [{name: message[name] for name in message if name != "extra"} for message in recorded]
             return [_chat(plain[:place]) for place, message in enumerate(recorded) if message["role"] == "assistant"]
+        case "tau2-bench":
+            (simulation,) = json.loads(OTHERS[kind].read_bytes())["simulations"]
+            told = [_of_tau2_bench(message) for message in simulation["messages"]]
+            return [_chat(told[:place]) for place, message in enumerate(told) if place and message["role"] == "assistant"]
         case "atif":
             system, user, first, _ = json.loads(OTHERS[kind].read_bytes())["steps"]
             messages_of_steps = [{"role": step["source"], "content": step["message"]} for step in (system, user)]
@@ -95,6 +100,21 @@ def requests_of(kind: str) -> list[Row]:
 
 def _chat(messages: list[Row]) -> Row:
     return {"path": CHAT, "body": {"model": "any", "messages": messages}}
+
+
+def _of_tau2_bench(message: Row) -> Row:
+    """Return a message as tau2-bench sends it to the agent's model."""
+    plain = {"role": message["role"], "content": message["content"]}
+    if message.get("tool_calls"):
+        plain["tool_calls"] = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+            }
+            for call in message["tool_calls"]
+        ]
+    return plain | ({"tool_call_id": message["id"]} if message["role"] == "tool" else {})
 
 
 def _inspect_requests(sample: Row) -> Iterable[Row]:

@@ -37,7 +37,8 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     out.text(genai.PROVIDER_NAME, provider_of(span.text("langsmith.metadata.ls_provider")))
     out.text(genai.REQUEST_MODEL, span.text("langsmith.metadata.ls_model_name"))
     out.text(genai.CONVERSATION_ID, span.text("langsmith.metadata.session_id") or span.text("langsmith.metadata.thread_id"))
-    _usage(as_object(json_of(span, "langsmith.metadata.usage_metadata")), out)
+    # The SDK for JavaScript puts it into the answer.
+    _usage(as_object(json_of(span, "langsmith.metadata.usage_metadata") or outputs.get("usage_metadata")), out)
     if kind == "llm":
         _model_call(as_object(inputs), outputs, out)
     elif kind == "tool":

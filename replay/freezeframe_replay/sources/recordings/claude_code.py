@@ -72,6 +72,7 @@ def read_claude_code(path: Path, origin: Origin) -> Iterator[Conversation]:
             session = as_text(record.get("sessionId")) or session
             _add(threads, record)
     for inside, thread in threads.items():
+        _chain(thread)
         if thread.entries:
             yield Conversation(
                 number=1,
@@ -108,6 +109,14 @@ def _add(threads: defaultdict[str, _Thread], record: JsonObject) -> None:
     if answer:
         thread.by_answer[answer] = len(thread.entries)
     thread.entries.append(_Entry(key=own, at=at, above=above, message={**message, "role": record["type"]}))
+
+
+def _chain(thread: _Thread) -> None:
+    """Let each record follow the one before it in the file, if none names the record that it follows."""
+    if not any(thread.above.values()):
+        thread.above = dict(zip(thread.above, ["", *thread.above], strict=False))
+        for entry in thread.entries:
+            entry.above = thread.above[entry.key]
 
 
 def _messages_of(thread: _Thread) -> list[Said]:

@@ -15,7 +15,7 @@ from freezeframe_replay.sources.recordings.conversations import Conversation, Sa
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import Other, each, items_of, placed
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text, dump
 from freezeframe_schemas.wire.encoding import decode_body
@@ -39,6 +39,7 @@ def read_inspect(path: Path, origin: Origin) -> Iterator[Conversation]:
     """Yield the samples of a log.
 
     Raises:
+        RunError: the log is a header without samples.
         WireError: the log is damaged, of another version, or a sample does not follow the format; the message says which.
     """
     del origin
@@ -58,8 +59,12 @@ def read_inspect(path: Path, origin: Origin) -> Iterator[Conversation]:
 
     with path.open("rb") as file:
         is_zip = file.read(2) == b"PK"
-    samples = _of_zip(path, note) if is_zip else items_of(path, "samples", other=note)
+    samples = _of_zip(path, note) if is_zip else items_of(path, "samples", other=note, is_required=False)
     yield from (talk for talk in each(path, "sample", samples, conversation_of) if talk.messages)
+    if not numbers and task:
+        raise RunError(f"{path}: the log holds no sample, only its header")
+    if not numbers:
+        raise WireError(f"{path}: found no array 'samples'")
 
 
 def _of_zip(path: Path, note: Other) -> Iterator[Any]:

@@ -99,13 +99,14 @@ def _parsed(path: Path, number: int, line: bytes) -> Any:
         raise WireError(f"{path}, line {number}: not JSON, or cut ({type(error).__name__})") from None
 
 
-def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[Any]:
+def items_of(path: Path, *names: str, other: Other | None = None, is_required: bool = True) -> Iterator[Any]:
     """Yield the items of the array under `names`; without names, the document is the array.
 
     Args:
         path: the file.
         names: the fields that lead to the array, from the outermost on.
         other: called with each other field on the way and its value.
+        is_required: whether a file without the array is a fault.
 
     Raises:
         WireError: the file is cut, is not JSON, lacks the array, or holds an item of more than `MAX_ITEM_CHARS` characters.
@@ -113,12 +114,25 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
     with path.open(encoding="utf-8-sig") as file:  # programs on Windows put a byte order mark before it
         text = _Text(path, file)
         try:
-            if not (yield from _walk(text, names, other)):
+            if not (yield from _walk(text, names, other)) and is_required:
                 raise WireError(f"{path}: found no array {'.'.join(names)!r}")
             if text.next() is not None:
                 raise text.wrong("found more after the end of the document")
         except UnicodeDecodeError as error:
             raise WireError(f"{path}: not UTF-8 text: {error.reason}") from None
+
+
+def only_document(path: Path) -> JsonObject | None:
+    """Return the object that a file is, at most as long as an item; None if the file is anything else."""
+    with opened(path) as file:
+        held = file.read(MAX_ITEM_CHARS + 1).removeprefix(codecs.BOM_UTF8).lstrip()
+    if held[:1] != b"{" or len(held) > MAX_ITEM_CHARS:
+        return None
+    try:
+        found: Any = json.loads(held)
+    except (ValueError, RecursionError):
+        return None
+    return as_object(found)
 
 
 def listed(path: Path, *names: str) -> Iterator[Any]:

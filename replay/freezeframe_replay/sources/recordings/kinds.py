@@ -78,6 +78,7 @@ RECORDINGS: Final = {
         RecordingKind("inspect", "logs of Inspect", "*.eval *.json", _of_talks(read_inspect)),
         RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(trajectories.read_atif)),
         RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(trajectories.read_tau_bench)),
+        RecordingKind("tau2-bench", "simulations of tau2-bench", "*.json", _of_talks(trajectories.read_tau2_bench)),
         RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(trajectories.read_swe_agent)),
         RecordingKind(
             "mini-swe-agent", "trajectories of mini-swe-agent", "*.traj.json", _of_talks(trajectories.read_mini_swe_agent)

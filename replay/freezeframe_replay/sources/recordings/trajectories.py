@@ -2,12 +2,13 @@
 
 Source: sierra-research/tau-bench ``run.py`` (a list of results); SWE-agent/SWE-agent ``docs/usage/trajectories.md``;
 SWE-agent/mini-swe-agent ``docs/usage/output_files.md`` (``mini-swe-agent-1.1``);
-harbor-framework/harbor ``rfcs/0001-trajectory-format.md`` (ATIF 1.8).
+harbor-framework/harbor ``rfcs/0001-trajectory-format.md`` (ATIF 1.8);
+sierra-research/tau2-bench ``src/tau2/data_model/message.py``, and the file of which the tests have a part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -30,6 +31,10 @@ from freezeframe_schemas.wire import openai_chat
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, dump
 
 _OF_TAU_BENCH: Final = "imported from a tau-bench result: it holds messages only; no model, tools offered, parameters and times"
+_OF_TAU2_BENCH: Final = (
+    "imported from a simulation of tau2-bench: it holds what was said, without the system prompt, the tools offered and the "
+    "parameters; the simulated user's own calls are left out"
+)
 _OF_SWE_AGENT: Final = (
     "imported from a SWE-agent trajectory: it holds the history only, which may be longer than what the model was sent; no "
     "model, tools offered, parameters and times"
@@ -61,6 +66,71 @@ def read_tau_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
         )
 
     return each(path, "result", items_of(path), conversation_of)
+
+
+def read_tau2_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
+    """Return the simulations in a file, each a run: the agent's side of it.
+
+    Raises:
+        WireError: a simulation does not follow the format; the message says which.
+    """
+    del origin
+    numbers = count(1)
+    own: dict[str, AttributeValue] = {}
+
+    def note(name: str, value: Any) -> None:
+        model = as_object(as_object(value).get("agent_info")).get("llm") if name == "info" else None
+        if isinstance(model, str):
+            own[genai.REQUEST_MODEL] = model.rpartition("/")[2]
+
+    def conversation_of(simulation: JsonObject) -> Conversation:
+        messages = as_objects(simulation.get("messages"))
+        if not messages or len(messages) != len(as_list(simulation.get("messages"))):
+            raise ValueError("messages: expected a list of messages")
+        return Conversation(
+            number=next(numbers),
+            name=f"task {simulation.get('task_id')}, trial {simulation.get('trial', 0)}"[:100],
+            messages=[_of_tau2_bench(message, own) for message in messages if not _is_the_users(message)],
+            lacks=_OF_TAU2_BENCH,
+        )
+
+    return each(path, "simulation", items_of(path, "simulations", other=note), conversation_of)
+
+
+def _is_the_users(message: JsonObject) -> bool:
+    """Return whether a message is a call of the simulated user's own tools, or its result: the agent gets neither."""
+    return message.get("requestor") == "user" or (message.get("role") == "user" and bool(message.get("tool_calls")))
+
+
+def _of_tau2_bench(message: JsonObject, own: Mapping[str, AttributeValue]) -> Said:
+    kept: JsonObject = {"role": message.get("role"), "content": message.get("content")}
+    if message.get("tool_calls"):
+        kept["tool_calls"] = [
+            tool_call(call.get("id"), call.get("name"), call.get("arguments")) for call in as_objects(message.get("tool_calls"))
+        ]
+    if message.get("role") == "tool":
+        kept["tool_call_id"] = message.get("id")
+    (said,) = linear(openai_chat.DIALECT, [kept])
+    said = replace(said, at=iso_time(message["timestamp"], "timestamp") if message.get("timestamp") else 0)
+    if message.get("role") != "assistant":
+        return said
+    if message.get("usage") is None and not message.get("tool_calls"):
+        return replace(said, is_repeated=True)  # the greeting, which no model wrote
+    raw, usage = as_object(message.get("raw_data")), as_object(message.get("usage"))
+    values: dict[str, JsonValue] = {
+        genai.RESPONSE_ID: raw.get("id"),
+        genai.RESPONSE_MODEL: raw.get("model"),
+        genai.USAGE_INPUT_TOKENS: usage.get("prompt_tokens"),
+        genai.USAGE_OUTPUT_TOKENS: usage.get("completion_tokens"),
+    }
+    found = {name: value for name, value in values.items() if isinstance(value, str | int)}
+    attributes: dict[str, AttributeValue] = {**own, **found}
+    reason = raw.get("finish_reason") or raw.get("stop_reason")
+    if isinstance(reason, str):
+        attributes[genai.RESPONSE_FINISH_REASONS] = (reason,)
+    if isinstance(cost := message.get("cost"), int | float):
+        attributes[genai.USAGE_COST_USD] = float(cost)
+    return replace(said, attributes=attributes)
 
 
 def read_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:
