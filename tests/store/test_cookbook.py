@@ -7,14 +7,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import agent_loops
 import pytest
 
 from freezeframe_collector.facade.query_log import LoggedStatement, QueryLog
+from freezeframe_collector.readers.guard import Guard
 from freezeframe_collector.store import Rejected, Store
+from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_collector.store.retention import label
 from freezeframe_replay.sources.store import RunStore, open_runs
+from freezeframe_replay.web import sql as sql_page
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.lifecycle import NO_PARENT
@@ -128,10 +132,29 @@ def test_they_are_numbered() -> None:
     assert [*map(int, numbers)] == list(range(1, len(QUERIES) + 1))
 
 
+@pytest.fixture(scope="module")
+def handle(store: Store) -> Iterator[Any]:
+    """A handle of the engine, as readers have one: to start a reader for each query takes half a second."""
+    assert isinstance(store.engine, EmbeddedEngine)
+    opened = store.engine.open_handle()
+    opened.query("USE freezeframe")
+    yield opened
+    opened.close()
+
+
 @pytest.mark.parametrize("number", range(1, len(QUERIES) + 1))
-def test_a_query_of_the_cookbook_answers(runs: RunStore, parameters: dict[str, object], number: int) -> None:
+def test_a_query_of_the_cookbook_is_allowed_and_answers(handle: Any, parameters: dict[str, object], number: int) -> None:
     query = QUERIES[number - 1]
     needed = {name: parameters[name] for name in re.findall(r"\{(\w+):", query)}
-    columns, rows = runs.sql(query, needed)
-    assert columns
-    assert rows
+    Guard(handle._conn, "freezeframe").check(query.encode(), {name: str(value) for name, value in needed.items()})
+    answer = json.loads(handle.query(query, "JSONCompact", params=needed).bytes())
+    assert answer["meta"]
+    assert answer["data"]
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize("title", sql_page.COOKBOOK)
+def test_a_question_of_the_sql_page_is_allowed_and_answers(handle: Any, title: str) -> None:
+    query = sql_page.COOKBOOK[title]
+    Guard(handle._conn, "freezeframe").check(query.encode(), {})
+    assert json.loads(handle.query(query, "JSONCompact").bytes())["meta"]
