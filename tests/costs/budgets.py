@@ -58,7 +58,7 @@ def rows(table: Mapping[str, Any]) -> dict[str, Counts]:
 
 
 def count(program: str) -> dict[str, Counts]:
-    """Run a program that counts, in an environment without settings of ours.
+    """Run a program that counts, in an environment without freezeframe's settings.
 
     Raises:
         RuntimeError: it failed.
@@ -128,10 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", help="paths, or their beginnings (default: all)")
     parser.add_argument("--because", metavar="REASON", help="write the new counts, with this reason")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     table: dict[str, Any] = read_table() if TABLE.exists() else {"paths": {}}
     known = rows(table)
-    wanted = tuple(given.rows) or tuple(PROGRAMS)
+    wanted = tuple(options.rows) or tuple(PROGRAMS)
     programs = {
         program: None for word, program in PROGRAMS.items() if any(word.startswith(w) or w.startswith(word) for w in wanted)
     }
@@ -140,11 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path, found in count(program).items():
             lines = differences(path, known.get(path, {}), found) if path.startswith(wanted) else []
             print(*lines, sep="\n", end="\n" if lines else "")
-            if given.because and (lines or path not in known) and path.startswith(wanted):
-                table["paths"][path] = {**found, "because": given.because}
+            if options.because and (lines or path not in known) and path.startswith(wanted):
+                table["paths"][path] = {**found, "because": options.because}
             elif lines:
                 code = 1
-    if given.because:
+    if options.because:
         write(table)
     return code
 

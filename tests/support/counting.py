@@ -1,7 +1,7 @@
 """Counts of work that no load of the machine changes: functions called, bytecode instructions, passes over texts.
 
-`Count` counts what happens while it is on, in one thread or in those that start later, too. With `own`, it counts what code of
-these folders does, and what the standard library does for it: a foreign library that it calls, or that calls it, is left out.
+`Count` counts while it is on, in one thread or in those that start later, too. With `own`, it counts the work of code in
+these folders, and of the standard library for it: a foreign library that it calls, or that calls it, is left out.
 A coroutine that waits is resumed as often as the network has it, so resuming is not counted.
 """
 
