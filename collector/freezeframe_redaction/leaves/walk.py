@@ -408,12 +408,16 @@ class _Walk:
         """Walk rows whose columns are named once: ``{"columns": ["id", "ssn"], "rows": [[1, "536-22-8713"]]}``."""
         if type(columns) is not list or not all(type(column) is str for column in cast("list[Any]", columns)):
             return self._list(rows, key, parent, ordinal)
+        outer = self._columns
+        if outer is None and len(rows) >= MIN_ROWS:
+            self._columns = _Columns(cast("list[str]", columns))
         for row in rows:
             if type(row) is list and len(cast("list[Any]", row)) == len(cast("list[Any]", columns)):
                 for column, cell in zip(cast("list[str]", columns), cast("list[Any]", row), strict=True):
                     ordinal = self.value(cell, column, key, ordinal)
             else:
                 ordinal = self.value(row, key, parent, ordinal)
+        self._columns = outer
         return ordinal
 
     def _list(self, items: list[Any], key: str, parent: str, ordinal: int) -> int:

@@ -38,6 +38,8 @@ _FIELDS: Final = dict(_fields())
 _WHOSE: Final = frozenset(_RULES.text("whose").split("|"))
 _VALUE: Final = frozenset(_RULES.text("value").split("|"))
 _JOINT: Final = re.compile(r"[ _:*#-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|['’]")
+_NUMBER: Final = frozenset(["numero", "número", "numer", "nummer", "nomor", "číslo", "номер"])
+"""First words that say only that it is a number."""
 _OF: Final = frozenset(["of", "de", "du", "do", "del", "der", "des", "van"])
 _OF_THINGS: Final = frozenset(["PERSON", "ADDRESS"])
 """Classes of which a thing has a value as well: ``product_full_name``."""
@@ -49,9 +51,16 @@ def field_of(key: str) -> Field | None:
     """Return what the value of the key is; None if the key does not say."""
     if len(key) > _MAX_LENGTH:
         return None
-    words = [word.lower() for word in _JOINT.split(key.rstrip(". ").rpartition(".")[2]) if word]
-    whole = _field_of(words)
-    return whole or (_field_of(words[:-2]) if len(words) > 2 and words[-2] in _OF else None)  # birthDateOfPatient
+    around, _, last = key.rstrip(". ").rpartition(".")
+    if last in _VALUE:
+        last = f"{around.rpartition('.')[2]} {last}"  # bankAccount.number
+    words = [word.lower() for word in _JOINT.split(last) if word]
+    held = _field_of(words)
+    if held is None and len(words) > 1 and words[0] in _NUMBER:
+        held = _field_of(words[1:])
+    if held is None and len(words) > 2 and words[-2] in _OF:
+        held = _field_of(words[:-2])  # birthDateOfPatient
+    return held
 
 
 def _field_of(words: Sequence[str]) -> Field | None:
