@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.meaning import messages_of
+from freezeframe_schemas.reported_steps import of_steps
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 from freezeframe_schemas.wire import anthropic_messages, openai_chat, openai_responses
 from freezeframe_schemas.wire.document import as_object, dump, parse
@@ -46,7 +47,16 @@ def reported_calls(spans: Sequence[SpanRecord]) -> list[ReportedCall]:
         if genai.EVENT_NAME in span.attributes:
             events[span.parent_span_id].append(span)
     plain = (span for span in spans if genai.EVENT_NAME not in span.attributes)
-    return [call for span in plain for call in _of_span(span, events[span.span_id])]
+    steps = of_steps(spans)
+    calls = (call for span in plain for call in _of_span(span, events[span.span_id]))
+    return [_with_step(call, steps.get(call.span.parent_span_id)) for call in calls]
+
+
+def _with_step(call: ReportedCall, step: Mapping[str, AttributeValue] | None) -> ReportedCall:
+    """Return the call with what the step around it says."""
+    if not step or call.attributes.get(genai.INPUT_MESSAGES):
+        return call
+    return replace(call, attributes={**call.attributes, **step}, sources=(*call.sources, ("messages", "the step around it")))
 
 
 def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ReportedCall]:

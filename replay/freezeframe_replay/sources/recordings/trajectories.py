@@ -110,12 +110,12 @@ def _of_tau2_bench(message: JsonObject, own: Mapping[str, AttributeValue]) -> Sa
         ]
     if message.get("role") == "tool":
         kept["tool_call_id"] = message.get("id")
-    (said,) = linear(openai_chat.DIALECT, [kept])
-    said = replace(said, at=iso_time(message["timestamp"], "timestamp") if message.get("timestamp") else 0)
+    (made,) = linear(openai_chat.DIALECT, [kept])
+    made = replace(made, at=iso_time(message["timestamp"], "timestamp") if message.get("timestamp") else 0)
     if message.get("role") != "assistant":
-        return said
+        return made
     if message.get("usage") is None and not message.get("tool_calls"):
-        return replace(said, is_repeated=True)  # the greeting, which no model wrote
+        return replace(made, is_repeated=True)  # the greeting, which no model wrote
     raw, usage = as_object(message.get("raw_data")), as_object(message.get("usage"))
     values: dict[str, JsonValue] = {
         genai.RESPONSE_ID: raw.get("id"),
@@ -130,7 +130,7 @@ def _of_tau2_bench(message: JsonObject, own: Mapping[str, AttributeValue]) -> Sa
         attributes[genai.RESPONSE_FINISH_REASONS] = (reason,)
     if isinstance(cost := message.get("cost"), int | float):
         attributes[genai.USAGE_COST_USD] = float(cost)
-    return replace(said, attributes=attributes)
+    return replace(made, attributes=attributes)
 
 
 def read_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:

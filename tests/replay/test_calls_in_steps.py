@@ -1,0 +1,49 @@
+"""Mastra's model calls, whose messages are on the step around each, as its exporter sent them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from freezeframe_replay.sources.foreign import in_conventions
+from freezeframe_schemas import genai
+from freezeframe_schemas.meaning import has_result, messages_of, request_meaning
+from freezeframe_schemas.otlp.decode import decode_traces
+from freezeframe_schemas.reported_calls import ReportedCall, reported_calls
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire.document import as_objects
+
+RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "mastra-chat-native" / "001.traces.pb"
+TOOL = "execute_tool get_weather"
+
+
+def recorded() -> list[SpanRecord]:
+    return in_conventions(decode_traces(RECORDED.read_bytes()).spans)
+
+
+def asked(call: ReportedCall) -> list[object]:
+    return list(as_objects(request_meaning(call.attributes)["messages"]))
+
+
+def test_a_request_has_the_calls_and_results_that_its_step_only_names() -> None:
+    first, second = reported_calls(recorded())
+    question = {"role": "user", "text": "What is the weather in Paris?"}
+    assert asked(first) == [question]
+    assert asked(second) == [
+        question,
+        {"call": "get_weather", "arguments": {"city": "Paris"}},
+        {"result": "sunny in Paris, 21 degrees"},
+    ]
+    assert first.attributes[genai.RESPONSE_ID] == "chatcmpl-1"
+    (answer,) = messages_of(first.attributes, genai.OUTPUT_MESSAGES)
+    assert [part["type"] for part in as_objects(answer["parts"])] == ["tool_call"]
+
+
+def test_a_result_that_no_span_of_a_tool_holds_is_lost_and_not_empty() -> None:
+    _, second = reported_calls([span for span in recorded() if span.name != TOOL])
+    (part,) = [
+        part
+        for message in messages_of(second.attributes, genai.INPUT_MESSAGES)
+        for part in as_objects(message["parts"])
+        if part["type"] == "tool_call_response"
+    ]
+    assert not has_result(part)
