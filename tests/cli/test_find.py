@@ -11,8 +11,7 @@ import pytest
 from handmade_runs import make_run, model_call
 
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.web.find import find_words
-from freezeframe_replay.web.step_pages import step_page
+from freezeframe_replay.web.step_pages import find_words, step_page
 from freezeframe_schemas.run import Run, build_run
 
 FILLER = "nothing to see. " * 4100

@@ -6,7 +6,7 @@ import hyperscan
 import pytest
 
 from freezeframe_redaction.detectors import ALL
-from freezeframe_redaction.triggers.lanes import WORDS, lane_of, one_by_one
+from freezeframe_redaction.triggers.engine import WORDS, lane_of, one_by_one
 from freezeframe_redaction.triggers.view import scan_bytes, view_of
 
 TEXT = b"\x1f".join(

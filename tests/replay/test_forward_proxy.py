@@ -21,9 +21,9 @@ import pytest
 from loopback import QuietHandler, listening
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.process.forward import Forwarder, pieces_of
 from freezeframe_replay.process.program_recorder import PROXIED
 from freezeframe_replay.process.programs import collector_settings, record_program, serving
+from freezeframe_replay.process.record_proxy import Forwarder, pieces_of
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.served_run import ServedRun
 from freezeframe_replay.process.session_authority import session_authority

@@ -22,8 +22,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process import reenact as reenacting
 from freezeframe_replay.process.child_task import is_called
 from freezeframe_replay.process.entry_point import find_entry_point
-from freezeframe_replay.process.recorded_variables import recorded_variables
-from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.process.reenact import recorded_variables, reenact
 from freezeframe_replay.pytest_plugin import FrozenRun
 from freezeframe_replay.service.history import History
 from freezeframe_replay.service.jobs import Jobs

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from freezeframe_collector.readers import functions, guard
+from freezeframe_collector.readers import guard
 from freezeframe_collector.readers.errors import ClickHouseError
-from freezeframe_collector.readers.functions import ALLOWED, ELSE, is_allowed
-from freezeframe_collector.readers.guard import Guard
+from freezeframe_collector.readers.guard import ALLOWED, ELSE, Guard, is_allowed
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 
@@ -51,11 +50,10 @@ def test_a_function_that_is_not_in_the_list_cannot_be_called_or_named(
     handle: Any, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
     """As if the engine had a function more than the list knows."""
-    monkeypatch.setattr(functions, "_KNOWS_ENGINE", known)
+    monkeypatch.setattr(guard, "_KNOWS_ENGINE", known)
     new = "reverseutf8"
-    for module in (functions, guard):
-        monkeypatch.setattr(module, "ELSE", ELSE | {new} if known else ELSE)
-    monkeypatch.setattr(functions, "ALLOWED", ALLOWED - {new})
+    monkeypatch.setattr(guard, "ELSE", ELSE | {new} if known else ELSE)
+    monkeypatch.setattr(guard, "ALLOWED", ALLOWED - {new})
     for sql in (
         "SELECT reverseUTF8('x')",
         "SELECT arrayMap(reverseUTF8, ['x'])",

@@ -11,6 +11,7 @@ Segments are named by a number that is never used again and handed to the writer
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import queue
@@ -26,12 +27,61 @@ from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
 from freezeframe_collector.casts.book import RunCasts
-from freezeframe_collector.files import fsync_directory
+from freezeframe_collector.files import free_bytes, fsync_directory, write_all
 from freezeframe_collector.settings.config import WalConfig
-from freezeframe_collector.wal.disk import LogDisk
 from freezeframe_collector.wal.format import HEADER_BYTES, Extent, frame
 from freezeframe_collector.wal.ledger import RememberedSpans, load_ledger, save_ledger
 from freezeframe_collector.wal.segment import Segment, create_segment, gather_segments, recover_segment, write_durably
+
+_MIN_BYTES: Final = 1 << 20
+"""With less room a disk is full: a request of usual size does not fit."""
+_PROBE_BYTES: Final = 4096
+
+
+class LogDisk:
+    """Result of the last write, as long as it is valid."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._fault = ""
+        self._refused_bytes = 0
+
+    def note_written(self) -> None:
+        """Note that a write succeeded."""
+        self._fault = ""
+
+    def note_refused(self, error: OSError, size_bytes: int) -> str:
+        """Note that a write of about this size failed, and return why."""
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        self._refused_bytes = size_bytes
+        self._fault = "the log's disk is full" if full else f"the log cannot be written: {error.strerror}"
+        return self._fault
+
+    def fault(self) -> str:
+        """Return what keeps the log from being written, or an empty text. After a refusal, try the disk without a request."""
+        room = free_bytes(self._directory)
+        if room < _MIN_BYTES + (self._refused_bytes if self._fault else 0):
+            return f"the log's disk is full: {room:,} bytes are free"
+        if self._fault and self._takes_a_probe():
+            self._fault = ""
+        return self._fault
+
+    def _takes_a_probe(self) -> bool:
+        path = self._directory / "room.probe"
+        with self._lock:
+            try:
+                descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+                try:
+                    write_all(descriptor, bytes(_PROBE_BYTES))
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
+                    path.unlink()
+            except OSError:
+                return False
+        return True
+
 
 _LOG = logging.getLogger(__name__)
 _GROUP_BYTES: Final = 32 << 20

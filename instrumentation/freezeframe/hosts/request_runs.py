@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext
 from freezeframe.context.program import loaded_modules, relative_path
-from freezeframe.hosts import cloud_functions
 from freezeframe.runs.entry import EntryScope
 from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.run import file_of, target_of
@@ -24,6 +25,30 @@ from freezeframe_schemas import values
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import EntryKind
+
+
+def function_name() -> str:
+    """Return the name of the function that this process serves; empty if it serves none."""
+    return os.environ.get("FUNCTION_TARGET", "") if "functions_framework" in sys.modules else ""
+
+
+def search(app: Any) -> tuple[str, ModuleType] | None:
+    """Return the call by which a replay makes the application, and the module of the function; None if it is another one's."""
+    name = function_name()
+    modules = loaded_modules().values() if name else ()
+    module = next((module for module in modules if _was_read(module) and hasattr(module, name)), None)
+    if module is None or type(app).__module__.partition(".")[0] not in ("flask", "starlette"):
+        return None
+    maker = "functions_framework:create_app" if hasattr(app, "wsgi_app") else "functions_framework.aio:create_asgi_app"
+    words = [name, relative_path(str(module.__file__)), os.environ.get("FUNCTION_SIGNATURE_TYPE", "http")]
+    return f"{maker}({str(words)[1:-1]})", module
+
+
+def _was_read(module: ModuleType) -> bool:
+    """Return whether the framework read a module: it makes a package of any file."""
+    file, folders = getattr(module, "__file__", None), getattr(module, "__path__", None)
+    return bool(file) and folders == [os.path.dirname(str(file))] and Path(str(file)).stem != "__init__"
+
 
 _REQUEST_HEADERS: Final = frozenset(
     "accept accept-encoding accept-language content-type host idempotency-key last-event-id user-agent x-request-id".split()
@@ -88,7 +113,7 @@ class ServedRequest:
                     payload.add_input("body", as_text(b"".join(body.pieces)))
                     if body.omitted is not None:
                         payload.add_gap(_left_out(body.omitted))
-                    if name := cloud_functions.function_name() or route():
+                    if name := function_name() or route():
                         self.scope.rename(name)
                 if error is None:
                     output = values.encode(self._response())
@@ -269,4 +294,4 @@ def _search(app: Any) -> tuple[str, ModuleType] | None:
         module, _, name = word.partition(":")
         if name.isidentifier() and callable(getattr(sys.modules.get(module), name, None)):
             return f"{word}()", sys.modules[module]
-    return cloud_functions.search(app)
+    return search(app)

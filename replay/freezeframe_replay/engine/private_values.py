@@ -13,7 +13,7 @@ compared unchanged. That leaves the program's own values (a constant, the enviro
 The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other. If no
 list of names has the word, and there is no key, the step is `relaxed` as well.
 
-What it does not see in a live text alone it looks for as a second form of a value (`marks.second_forms`), and what a program
+What it does not see in a live text alone it looks for as a second form of a value (`marks.marker`), and what a program
 joined of surrogates is paired with the surrogate of the whole: redaction read the original as one value.
 
 Not thread-safe: the session is. It is long because every reading of two texts needs the pairs.

@@ -13,9 +13,10 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -24,14 +25,13 @@ from freezeframe.seams import Call
 from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine import tools_in_requests
-from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import FoundStep, Lookup
 from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
-from freezeframe_replay.engine.pairs import Settled
+from freezeframe_replay.engine.pairs import Pair, Settled
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy
 from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_requested, spoken
@@ -52,6 +52,45 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
+
+
+class Claims(Protocol):
+    """Shared by the processes of one replay: no step is used twice, and no private value is paired with two surrogates."""
+
+    def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
+        """Keep the other processes from answering; yield the steps that they have used, and how."""
+        ...
+
+    def claim(self, served: Served) -> None:
+        """Report to the others that a step is used."""
+        ...
+
+    def assume(self, pair: Pair) -> None:
+        """Report to the others which surrogate a private value has."""
+        ...
+
+    def assumed(self) -> Sequence[Pair]:
+        """Return the pairs that the others reported since the last call."""
+        ...
+
+
+class Alone:
+    """The claims of a replay in one process."""
+
+    def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
+        """Yield nothing."""
+        return nullcontext({})
+
+    def claim(self, served: Served) -> None:
+        """Do nothing: there are no others."""
+
+    def assume(self, pair: Pair) -> None:
+        """Do nothing: there are no others."""
+
+    def assumed(self) -> Sequence[Pair]:
+        """Return nothing."""
+        return ()
+
 
 if TYPE_CHECKING:
     from freezeframe_redaction.keyring.keys import TenantKey

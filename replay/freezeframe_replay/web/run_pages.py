@@ -16,7 +16,6 @@ from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledge
 from freezeframe_replay.report.transcript import Transcript, Turn, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
-from freezeframe_replay.web.kit import ADDS
 from freezeframe_replay.web.links import Links, anchor_of, place_of
 from freezeframe_replay.web.markup import policy_of_a_file, render
 from freezeframe_replay.web.replay import Noted
@@ -24,6 +23,28 @@ from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_replay.web.timeline import ROWS, Scale, timeline
 from freezeframe_replay.web.tint import Tint
 from freezeframe_schemas.run import Run
+
+_INSTRUMENT: Final = "freezeframe.instrument()  # before the client is made"
+_AT_START: Final = "freezeframe.instrument()  # at the start of the program"
+_ENTRY: Final = "@freezeframe.run  # or: freezeframe run -- CMD"
+_COMMIT: Final = "GIT_COMMIT=$(git rev-parse HEAD)  # or record inside a git checkout"
+
+ADDS: Final = {
+    **dict.fromkeys(("tool_request", "tool_response"), "@freezeframe.tool"),
+    **dict.fromkeys(("retrieval_request", "retrieval_response"), "@freezeframe.retriever"),
+    **dict.fromkeys(("model_request", "model_response", "model_chunks", "model_completion"), _INSTRUMENT),
+    **dict.fromkeys(("model_requested", "provider", "endpoint"), _INSTRUMENT),
+    **dict.fromkeys(("entry_point", "entry_input"), _ENTRY),
+    **dict.fromkeys(("commit", "commit_dirty"), _COMMIT),
+    **dict.fromkeys(("python_version", "package_versions", "time_zone", "random_state"), _AT_START),
+    **dict.fromkeys(("environment", "flags"), _ENTRY),
+    **dict.fromkeys(
+        ("tool_span_request", "tool_span_response", "retrieval_span_request", "retrieval_span_response"),
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
+    ),
+}
+"""Name of the field -> what adds it."""
+
 
 TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit", "raw": "Raw"}
 _LIMITS: Final = {"text": 4000, "instructions": 4000, "arguments": 800, "result": 1500, "document": 600, "documents": 20}
