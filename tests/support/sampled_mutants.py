@@ -235,9 +235,9 @@ def main(arguments: Mapping[str, object]) -> None:
         copy = Copy(Path(folder))
         for found in drawn(count, seed, parts or [""]):
             tests = [str(path.relative_to(ROOT)) for path in imports.near(_name(found.path), near)]
-            ring, test = killer(copy, found, tests)
+            ring, test = killer(copy, found, tests) if tests else ("", "")
             counted[ring] += 1
-            outcome = f"killed by {ring} ({test})" if ring else "survives"
+            outcome = f"killed by {ring} ({test})" if ring else "survives" if tests else "survives: no test is near"
             print(f"{found.path.relative_to(ROOT)}:{found.shown}: {outcome}", flush=True)
     first, rest = (counted[name] for name in RINGS)
     share = f"{first / (first + rest):.1%}" if first + rest else "none"
