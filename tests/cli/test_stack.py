@@ -18,9 +18,9 @@ from freezeframe_schemas.run import build_run
 STACK = """Traceback (most recent call last):
   File "/opt/venv/lib/python3.11/site-packages/freezeframe/seams/functions/calls.py", line 88, in run
     result = invoke()
-  File "/home/ann/shop/server.py", line 31, in boom
+  File "/srv/shop/server.py", line 31, in boom
     total(order)
-  File "/home/ann/shop/lib/prices.py", line 7, in total
+  File "/srv/shop/lib/prices.py", line 7, in total
     return parse(order)
            ^^^^^^^^^^^^
   File "/opt/venv/lib/python3.11/site-packages/starlette/routing.py", line 1, in app
@@ -57,9 +57,9 @@ def test_of_a_chain_the_exception_at_the_end_decides() -> None:
 def test_frames_of_libraries_are_one_line_and_ours_none() -> None:
     assert folded(STACK).splitlines() == [
         "Traceback (most recent call last):",
-        '  File "/home/ann/shop/server.py", line 31, in boom',
+        '  File "/srv/shop/server.py", line 31, in boom',
         "    total(order)",
-        '  File "/home/ann/shop/lib/prices.py", line 7, in total',
+        '  File "/srv/shop/lib/prices.py", line 7, in total',
         "    return parse(order)",
         "           ^^^^^^^^^^^^",
         "  ... 3 frames of starlette, fastapi, Python",
