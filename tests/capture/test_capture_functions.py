@@ -6,6 +6,7 @@ import asyncio
 import functools
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,6 +21,7 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.span import StatusCode
 
 CALLS: list[str] = []
 
@@ -208,6 +210,23 @@ def test_the_entry_points_exception_is_recorded_and_goes_on() -> None:
         run = build_run(captured.spans)
     assert run.failed
     assert isinstance(values.decode_exception(run.entry.error or ""), OutOfStockError)
+
+
+def test_a_calls_exception_is_an_event_of_its_span_and_in_the_status() -> None:
+    @freezeframe.run
+    def broken(order_id: str) -> None:
+        with suppress(OutOfStockError):
+            fail(order_id)
+
+    with capture() as captured:
+        broken("AC-9")
+    (call,) = [span for span in captured.spans if genai.EXCHANGE_KIND in span.attributes]
+    kind = f"{__name__}.OutOfStockError"
+    assert (call.status_code, call.status_message) == (StatusCode.ERROR, "AC-9 is out of stock")
+    assert call.attributes[genai.ERROR_TYPE] == kind
+    (event,) = call.events
+    assert event.name == "exception"
+    assert event.attributes == {genai.EXCEPTION_TYPE: kind, genai.EXCEPTION_MESSAGE: "AC-9 is out of stock"}
 
 
 def test_a_generator_left_early_is_served_as_far_as_it_went() -> None:

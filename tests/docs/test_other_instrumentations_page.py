@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.otlp.decode import Limits, decode_traces
+from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
+from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.vendors.normalise import normalise
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "other-instrumentations.md"
@@ -20,6 +27,25 @@ IN_NODE: dict[str, dict[str, int]] = json.loads((ROOT / "tests" / "golden" / "fo
 MARK: Final = re.compile(r"^Of \d+ scenarios, ", re.MULTILINE)
 """Begins what the golden files decide."""
 OFTEN: Final = 3
+RECORDED: Final = ROOT / "tests" / "data" / "otlp"
+FIELDS: Final = {
+    "session": {genai.SESSION_ID, genai.CONVERSATION_ID},
+    "user": {genai.USER_ID},
+    "agent": {genai.AGENT_NAME},
+    "tool": {genai.TOOL_CALL_RESULT},
+    "retrieval": {genai.RETRIEVAL_QUERY},
+    "finish reason": {genai.RESPONSE_FINISH_REASONS},
+    "cost": {genai.USAGE_COST_USD},
+}
+"""A column -> the attributes that stand for it after the collector has read a span."""
+ERROR: Final = "error"
+OF_THE_CLIENT: Final = ("native", "latest", "v1", "oi")
+"""Instrumentations that differ by what they instrument."""
+ABOUT_FIELDS: Final = """## Fields
+
+✓: at least one span of the recorded scenarios has it. An empty cell means that none has: the sender does not send it, or the
+recorded agent did not do it (most had no error, no retrieval and no user).
+"""
 
 
 def summary() -> str:
@@ -60,9 +86,38 @@ def table() -> str:
     return "\n".join([*lines, "", *(f"{number}. {text}" for number, text in enumerate(notes, 1))]) + "\n"
 
 
+def spans_of(folder: Path) -> Iterator[SpanRecord]:
+    """Yield the spans and log records of a recorded scenario, as the collector stores them."""
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith(".traces.pb"):
+            spans = decode_traces(path.read_bytes()).spans
+        else:
+            decode = decode_logs if path.suffix == ".pb" else decode_json_logs
+            spans = decode(path.read_bytes(), Limits()).events.spans
+        yield from map(normalise, spans)
+
+
+def fields_table() -> str:
+    """Return the table of what else each sender's spans hold, found in the recorded scenarios."""
+    senders: defaultdict[str, set[str]] = defaultdict(set)
+    for folder in sorted(path for path in RECORDED.iterdir() if path.is_dir()):
+        client, _, instrumentation = folder.name.split("-")
+        sender = f"{instrumentation} ({client})" if instrumentation in OF_THE_CLIENT else instrumentation
+        for span in spans_of(folder):
+            senders[sender] |= {field for field, names in FIELDS.items() if not names.isdisjoint(span.attributes)}
+            senders[sender] |= {ERROR} if span.status_code is StatusCode.ERROR else set()
+    columns = [*FIELDS, ERROR]
+    lines = [f"| sender | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    lines += [
+        f"| {sender} | {' | '.join('✓' if field in found else '' for field in columns)} |"
+        for sender, found in sorted(senders.items())
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def page(text: str) -> str:
     """Return the page with what the golden files decide."""
-    return f"{MARK.split(text)[0]}{summary()}\n{table()}"
+    return f"{MARK.split(text)[0]}{summary()}\n{table()}\n{ABOUT_FIELDS}\n{fields_table()}"
 
 
 def test_the_page_has_what_the_golden_files_give() -> None:

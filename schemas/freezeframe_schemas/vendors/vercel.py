@@ -32,6 +32,9 @@ def _fits(span: SpanRecord) -> bool:
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     operation = span.text(_OPERATION) or ""
+    # Names that the user chose; these are the ones that tracing backends read.
+    out.text(genai.USER_ID, span.text("ai.telemetry.metadata.userId"))
+    out.text(genai.CONVERSATION_ID, span.text("ai.telemetry.metadata.sessionId"))
     if operation == _TOOL_CALL:
         out.text(genai.OPERATION_NAME, genai.OP_EXECUTE_TOOL)
         out.text(genai.TOOL_NAME, span.text("ai.toolCall.name"))

@@ -314,14 +314,17 @@ class Recording:
             self.span.end(end_ns)
 
     def _mark(self, error: BaseException | None) -> None:
-        """Set the span's status and ``error.type``, which other exporters also show."""
+        """Set the span's status and ``error.type``, and add the exception as an event, which other exporters also show."""
         if error is None and (self.status is None or self.status < _FIRST_ERROR_STATUS):
             return
         from opentelemetry.trace import Status, StatusCode
 
         if error is not None:
-            self.span.set_attribute(genai.ERROR_TYPE, values.class_path(type(error)).replace(":", "."))
-            self.span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
+            kind, text = values.class_path(type(error)).replace(":", "."), str(error)[:500]
+            self.span.set_attribute(genai.ERROR_TYPE, kind)
+            self.span.set_status(Status(StatusCode.ERROR, text))
+            # Without the stack: it is long, and the payload has the exception itself.
+            self.span.add_event("exception", {genai.EXCEPTION_TYPE: kind, genai.EXCEPTION_MESSAGE: text})
         else:
             self.span.set_attribute(genai.ERROR_TYPE, str(self.status))
             self.span.set_status(Status(StatusCode.ERROR))
