@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TextIO, TypeVar
 
@@ -125,14 +125,16 @@ def items_of(path: Path, *names: str, other: Other | None = None, is_required: b
 def only_document(path: Path) -> JsonObject | None:
     """Return the object that a file is, at most as long as an item; None if the file is anything else."""
     with opened(path) as file:
-        held = file.read(MAX_ITEM_CHARS + 1).removeprefix(codecs.BOM_UTF8).lstrip()
-    if held[:1] != b"{" or len(held) > MAX_ITEM_CHARS:
-        return None
-    try:
-        found: Any = json.loads(held)
-    except (ValueError, RecursionError):
-        return None
-    return as_object(found)
+        held = file.readline(MAX_ITEM_CHARS).removeprefix(codecs.BOM_UTF8)
+        if held.lstrip()[:1] != b"{":
+            return None
+        with suppress(ValueError, RecursionError):
+            found: Any = json.loads(held)
+            return None if file.read(_PIECE).strip() else as_object(found)  # a file of lines is not read to its end
+        held += file.read(MAX_ITEM_CHARS - len(held) + 1)
+    with suppress(ValueError, RecursionError):
+        return as_object(json.loads(held)) if len(held) <= MAX_ITEM_CHARS else None
+    return None
 
 
 def listed(path: Path, *names: str) -> Iterator[Any]:
