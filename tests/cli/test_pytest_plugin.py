@@ -172,7 +172,7 @@ def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
         ("test_command_as_text", "expected a list of arguments"),
         (
             "test_misspelt",
-            "found paht, expected command, cwd, folder, hermetic, ignore, path, redact, require_values, timeout_s",
+            "found paht, expected command, cwd, folder, hermetic, ignore, path, redact, require_values, run_tools, timeout_s",
         ),
     ],
 )
