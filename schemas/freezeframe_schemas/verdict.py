@@ -23,7 +23,6 @@ from freezeframe_schemas.divergence import (
     Relaxed,
     Report,
     Why,
-    report_from_json,
     report_to_json,
 )
 from freezeframe_schemas.exchange import Kind
@@ -117,7 +116,6 @@ _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
 }
 """The text for one private value that was not compared, and for several."""
 _ROOT_LANE: Final = "root"
-_JUDGEMENT: Final = ("verdict", "headline", "why_incomparable", "not_compared")
 
 
 def verdict(report: Report) -> Verdict:
@@ -198,20 +196,13 @@ def title(divergence: Divergence) -> str:
 
 def judged_to_json(report: Report) -> str:
     """Return the report as JSON for other programs, with its judgement: verdict, headline, what was not compared."""
-    judgement = (verdict(report).value, headline(report), why_incomparable(report), not_compared(report))
-    fields = dict(zip(_JUDGEMENT, judgement, strict=True))
-    return json.dumps({**fields, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
-
-
-def judged_from_json(text: str) -> Report:
-    """Return the report that `judged_to_json` wrote; its judgement is made again.
-
-    Raises:
-        WireError: not a report, or of another version.
-    """
-    data: Any = json.loads(text)
-    kept = {name: value for name, value in data.items() if name not in _JUDGEMENT} if isinstance(data, dict) else data
-    return report_from_json(json.dumps(kept))
+    judgement = {
+        "verdict": verdict(report).value,
+        "headline": headline(report),
+        "why_incomparable": why_incomparable(report),
+        "not_compared": not_compared(report),
+    }
+    return json.dumps({**judgement, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
 
 
 # -- identical, and except what ------------------------------------------------------------------------------------------
