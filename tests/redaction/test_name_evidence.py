@@ -32,7 +32,6 @@ THINGS = (
     "Leafy greens recover. Woody scents and Dusty environments do not, says the Taylor series.",
     "Dr Pepper has no vitamin D. However, see Appendix A. Introduction\nA. Paris\nB. Washington",
     "Tejas Networks Ltd., Sheela Foam Ltd. and Hudson Yards",
-    '{"fullName": "Virtual Reality", "full_name": "International Space Station"}',
     "Robert Gordon University and the Amon Carter Museum",
     "I was at O'Jung's Tavern. Dad joke idea: use it. The capital is **Sana'a**.",
 )

@@ -98,6 +98,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _readable(pattern: str) -> str:
     """Return a regular expression of the registry in readable form: ``/models/{model}:generateContent``."""
+    pattern = re.sub(r"\(\?P<region>([^()]*)\)", r"\1", pattern)
     text = re.sub(r"\(\?P<model>(endpoints/)?(?:\[\^[^]]*\][*+])?(\w*)[^()]*\)", _model, pattern)
     text = re.sub(r"\(\?:((?:[^()]|\([^()]*\))*)\)(\??)", _group, text)
     text = re.sub(r"\(\?:((?:[^()]|\([^()]*\))*)\)(\??)", _group, text)

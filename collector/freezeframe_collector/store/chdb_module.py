@@ -32,7 +32,7 @@ def load_engine() -> Any:
         raise ImportError("the package chdb is not installed")
     folder = Path(next(iter(spec.submodule_search_locations)))
     package = ModuleType("chdb")
-    package.__path__ = [str(folder)]
+    package.__path__, package.__spec__ = [str(folder)], spec
     sys.modules["chdb"] = package
     if sys.platform == "linux":
         library = next(folder.glob("_chdb*.so"))

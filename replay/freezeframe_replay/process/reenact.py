@@ -213,44 +213,44 @@ def reenact(
         warnings = list[str]()
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
-        interpreter = interpreter or Interpreter()
-        policy, of_the_fence = _fenced(policy or ReplayPolicy(), scratch, spans)
-        variables, left_out = _variables(loaded, policy, of_the_fence | {**interpreter.variables, **(env or {})})
         how = _How(
             command=command,
             cwd=cwd,
-            policy=policy,
+            policy=policy or ReplayPolicy(),
             timeout_s=timeout_s,
             quiet=quiet,
             keys=keys or find_data_directory(start=cwd) / KEYS,
             spans=spans,
-            interpreter=interpreter,
+            interpreter=interpreter or Interpreter(),
         )
-        report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
-        warnings += _left_out("variable", left_out, "set them yourself")
-        warnings += surroundings_warnings(loaded, cwd or Path.cwd(), interpreter)
-        report = replace(report, warnings=(*report.warnings, *warnings))
-        stuck = _stuck(report, policy)
-        if not stuck:
-            return report
-        if spans is not None:
-            spans.unlink(missing_ok=True)
-        left = {item.inside.partition(" ")[2] for item in stuck}
-        again = reenact(
-            loaded,
-            command,
-            cwd=cwd,
-            env=env,
-            policy=replace(policy, skip_tools=policy.skip_tools | left),
-            timeout_s=timeout_s,
-            quiet=quiet,
-            spans=spans,
-            keys=keys,
-            on_look=on_look,
-            interpreter=interpreter,
-        )
-        why = dict.fromkeys(f"the new code of {item.inside} cannot run on the recorded calls: {title(item)}" for item in stuck)
-        return replace(again, warnings=(*again.warnings, *why))
+        report = _with_changed_tools(loaded, directory, how, env or {}, on_look)
+        return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _with_changed_tools(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], on_look: OnLook | None) -> Report:
+    """Re-enact once, and again without the changed tools that cannot run on the recorded calls."""
+    report = _once(fixture, directory, how, env, on_look)
+    stuck = _stuck(report, how.policy)
+    if not stuck:
+        return report
+    if how.spans is not None:
+        how.spans.unlink(missing_ok=True)
+    left = {item.inside.partition(" ")[2] for item in stuck}
+    policy = replace(how.policy, skip_tools=how.policy.skip_tools | left)
+    again = _once(fixture, directory, replace(how, policy=policy), env, on_look)
+    why = dict.fromkeys(f"the new code of {item.inside} cannot run on the recorded calls: {title(item)}" for item in stuck)
+    return replace(again, warnings=(*again.warnings, *why))
+
+
+def _once(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], on_look: OnLook | None) -> Report:
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as name:
+        scratch = Path(name)
+        policy, of_the_fence = _fenced(how.policy, scratch, how.spans)
+        variables, left_out = _variables(fixture, policy, of_the_fence | {**how.interpreter.variables, **env})
+        report = _enact(fixture, directory, scratch / "report.json", replace(how, policy=policy), variables, on_look)
+    warnings = _left_out("variable", left_out, "set them yourself")
+    warnings += surroundings_warnings(fixture, how.cwd or Path.cwd(), how.interpreter)
+    return replace(report, warnings=(*report.warnings, *warnings))
 
 
 def _stuck(report: Report, policy: ReplayPolicy) -> list[Divergence]:
