@@ -20,8 +20,9 @@ import pytest
 
 pytestmark = pytest.mark.long  # each command is a process
 
-NOT_RUN = {"coding-agents"}
-"""Of programs that are not here; `tests/collector/test_coding_agents.py` plays what they send."""
+NOT_RUN = {"coding-agents", "prove-a-fix"}
+"""The first is of programs that are not here, and `tests/collector/test_coding_agents.py` plays what they send. The second
+is followed by `tests/e2e/test_worked_fixes.py`."""
 GUIDES = [page for page in sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md")) if page.stem not in NOT_RUN]
 PROGRAMS = {
     "freezeframe": [sys.executable, "-m", "freezeframe._cli"],
