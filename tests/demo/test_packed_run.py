@@ -51,7 +51,8 @@ def packed(provider: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
     redacted = freezeframe("store", "redact-file", str(root / "spans.jsonl"), cwd=bot, environment=environment)
     (root / "redacted.jsonl").write_text(redacted.stdout)
     fix(bot)
-    done = freezeframe("pack", str(root / "redacted.jsonl"), "-o", str(root / "bug.ffz"), cwd=bot, environment=environment)
+    words = ("export", str(root / "redacted.jsonl"), "--as", "pack", "-o", str(root / "bug.ffz"))
+    done = freezeframe(*words, cwd=bot, environment=environment)
     assert done.returncode == 0, done.stderr
     assert "left out: .env: may hold secrets, by its name" in done.stdout
     home = root / "home"

@@ -142,6 +142,7 @@ def act(db: psycopg.Connection[Any], cursors: list[psycopg.Cursor[Any]], name: s
 @example(acts=[("executemany", 0, [("a",), ("b",)]), ("state", 0, None)])
 @example(acts=[("execute", 0, STATEMENTS[11]), ("execute", 0, STATEMENTS[0]), ("fetchone", 0, None)])
 @example(acts=[("execute", 0, STATEMENTS[4]), ("status", None, None), ("execute", 0, STATEMENTS[0]), ("commit", None, None)])
+@example(acts=[("execute", 0, ("INSERT INTO t VALUES (1, 'refused')", None)), ("execute", 0, ("BEGIN", None))])
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_program_does_with_psycopg_is_the_same_while_it_is_recorded(acts: list[Any], postgres: str) -> None:
     def prepare() -> None:

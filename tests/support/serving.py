@@ -23,11 +23,11 @@ def serving(store: Store, *, admin_token: str | None = None) -> Generator[str]:
     async def start() -> None:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        started.set()
 
     def serve() -> None:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(start())
+        loop.call_soon(started.set)  # not before it runs for good: a stop that comes earlier is lost
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
 

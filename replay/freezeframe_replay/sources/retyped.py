@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from freezeframe_schemas import genai
 from freezeframe_schemas.span import Attributes, AttributeValue
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS
 
@@ -31,7 +32,8 @@ _TYPES: Final[Mapping[str, Callable[[str], AttributeValue]]] = {
     for column in (*ATTRIBUTE_COLUMNS, *RESOURCE_COLUMNS)
     for begin, read in _READERS.items()
     if column.type.removeprefix("Nullable(").startswith(begin)
-}
+} | {genai.CODE_LINE: int}
+"""How an attribute is read: as its column is, or as the one without a column that is no text."""
 
 
 def retyped(texts: Mapping[str, str]) -> Attributes:

@@ -112,7 +112,8 @@ class _Session:
         if not self._answers or (word := _word(statement)) not in _BY_ITSELF:
             return bool(self._answers)
         if "error" in self._answers[0]:
-            return word not in _AHEAD
+            # psycopg sends its own BEGIN only outside of a transaction
+            return word not in _AHEAD or (word == "BEGIN" and self._status != b"I")
         # a transaction that failed is rolled back by COMMIT
         return self._answers[0]["tag"].split(" ")[0] in ((word, "ROLLBACK") if word == "COMMIT" else (word,))
 
