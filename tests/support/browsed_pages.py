@@ -111,10 +111,10 @@ def served(app: web.Application) -> Generator[str]:
     async def start() -> None:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        started.set()
 
     def serve() -> None:
         loop.run_until_complete(start())
+        loop.call_soon(started.set)  # not before it runs for good: a stop that comes earlier is lost
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
 
