@@ -26,14 +26,14 @@ def _array(text: str) -> tuple[AttributeValue, ...]:
 
 
 _READERS: Final[Mapping[str, Callable[[str], AttributeValue]]] = {"Int": int, "Float": float, "Bool": _truth, "Array": _array}
-"""How a column's type is read, by its beginning (inside ``Nullable``)."""
+"""Reader of a text by the beginning of its column's type (inside ``Nullable``)."""
 _TYPES: Final[Mapping[str, Callable[[str], AttributeValue]]] = {
     column.attribute: read
     for column in (*ATTRIBUTE_COLUMNS, *RESOURCE_COLUMNS)
     for begin, read in _READERS.items()
     if column.type.removeprefix("Nullable(").startswith(begin)
 } | {genai.CODE_LINE: int}
-"""How an attribute is read: as its column is, or as the one without a column that is no text."""
+"""Reader of an attribute's text: that of its column, and `int` for the number that has no column."""
 
 
 def retyped(texts: Mapping[str, str]) -> Attributes:
