@@ -13,6 +13,7 @@ import pytest
 from freezeframe.seams.functions.code_digest import code_of
 
 SHOP = """
+import helpers.taxes
 from helpers import prices
 from helpers.taxes import tax as added
 from helpers.taxes import *
@@ -46,6 +47,16 @@ class Shop(Base):
     def unrelated(self):
         return 1
 
+class Kiosk(Wide):
+    size = 5
+
+    def refund(self, order):
+        return self.shared()
+
+class Stall(helpers.taxes.Wide):
+    def refund(self, order):
+        return self.shared()
+
 def refund(order, most=LIMIT):
     from helpers import late
     if not check(order):
@@ -62,6 +73,7 @@ unrelated = refund(1)
 """
 PRICES = "FACTOR = 3\n\ndef price(order):\n    return order * FACTOR\n\ndef other():\n    return 1\n"
 TAXES = "def tax(order):\n    return order // 10\n\ndef starred():\n    return 0\n"
+TAXES += "\nclass Wide:\n    size = 2\n\n    def shared(self):\n        return self.size + 1\n"
 LATE = "def fee():\n    return 7\n"
 
 
@@ -108,6 +120,10 @@ def digest(folder: Path, name: str, **changes: tuple[str, str]) -> str:
         ("Shop.refund", "shop", "order / 2", "order / 3"),
         ("Shop.refund", "shop", "self.rate = 3", "self.rate = 4"),
         ("Shop.refund", "shop", "scale = 2", "scale = 3"),
+        ("Kiosk.refund", "taxes", "self.size + 1", "self.size + 2"),
+        ("Kiosk.refund", "shop", "size = 5", "size = 6"),
+        ("Stall.refund", "taxes", "self.size + 1", "self.size + 2"),
+        ("Stall.refund", "taxes", "size = 2", "size = 3"),
         ("Shop.refund", "shop", "return self.scale", "return -self.scale"),
         ("made", "shop", "order * rate", "order - rate"),
         ("made", "shop", "make(2)", "make(3)"),

@@ -22,10 +22,13 @@ _MAX_PARTS: Final = 400
 """Definitions and assignments that are followed from one function."""
 _MAX_BYTES: Final = 4_000_000
 """Of a file that is read."""
+_MAX_IMPORTS: Final = 20
+"""Files that a name is followed through; two files may import it from each other."""
 _NO_MEANING: Final = frozenset({"ctx", "kind", "type_comment", "type_ignores", "lineno", "col_offset"})
 """Fields of syntax trees that do not decide what the code does."""
 _MAKERS: Final = frozenset({"__init__", "__post_init__", "__new__", "model_post_init"})
 """Methods that decide what an object's other methods see."""
+_IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPOUND: Final = (ast.If, ast.Try, ast.With, ast.AsyncWith)
@@ -93,18 +96,19 @@ def digest_of(source: SourceFile, qualname: str, line: int, held: str = "") -> s
 # -- what a function reaches ----------------------------------------------------------------------------------------------
 
 
+_Class = tuple[SourceFile, ast.ClassDef]
+
+
 class _Part:
     """A piece of source that decides, with the scopes around it."""
 
     __slots__ = ("around", "holder", "node", "source")
 
-    def __init__(
-        self, source: SourceFile, node: ast.AST, holder: ast.ClassDef | None = None, around: Sequence[ast.AST] = ()
-    ) -> None:
+    def __init__(self, source: SourceFile, node: ast.AST, holder: _Class | None = None, around: Sequence[ast.AST] = ()) -> None:
         self.source = source
         self.node = node
         self.holder = holder
-        """The class whose method it is, if only its used methods are followed."""
+        """The class whose object it is called on, if only its used methods are followed."""
         self.around = around
         """Functions around it, the innermost first."""
 
@@ -114,7 +118,7 @@ class _Reach:
 
     def __init__(self, source: SourceFile, node: ast.AST, holder: ast.ClassDef | None, around: Sequence[ast.AST]) -> None:
         self._home = source.root
-        self._waiting = deque([_Part(source, node, holder, around)])
+        self._waiting = deque([_Part(source, node, None if holder is None else (source, holder), around)])
         self._seen: dict[int, ast.AST] = {}
 
     def texts(self) -> Iterator[str]:
@@ -128,81 +132,85 @@ class _Reach:
             local = dict(_imports_in(part.node))
             for name, chain in _free_names(part.node):
                 if name in local:
-                    self._follow_import(part.source, local[name], name, chain)
+                    self._follow(self._imported(part.source, local[name], name, chain))
                 else:
                     self._resolve(part, name, chain)
             if part.holder is not None:
                 self._follow_methods(part, part.holder)
 
+    def _follow(self, found: Iterable[tuple[SourceFile, ast.stmt]]) -> None:
+        self._waiting.extend(_Part(source, statement) for source, statement in found)
+
     def _resolve(self, part: _Part, name: str, chain: Sequence[str]) -> None:
         for index, scope in enumerate(part.around):
             if isinstance(scope, _Function) and (found := _names_of(scope.body).get(name)):
-                self._add(part.source, found, name, chain, part.around[index:])
+                for statement in found:
+                    if isinstance(statement, _IMPORTS):
+                        self._follow(self._imported(part.source, statement, name, chain))
+                    else:
+                        self._waiting.append(_Part(part.source, statement, around=part.around[index:]))
                 return
-        self._resolve_in(part.source, name, chain)
+        self._follow(self._found(part.source, name, chain))
 
-    def _resolve_in(self, source: SourceFile, name: str, chain: Sequence[str], depth: int = 0) -> bool:
-        found = source.names.get(name)
-        if found:
-            self._add(source, found, name, chain, ())
-            return True
-        for star in source.stars if depth < 5 else ():
-            there = self._module(source, _path_of(star), star.level)
-            if there is not None and self._resolve_in(there, name, chain, depth + 1):
-                return True
-        return False
-
-    def _add(
-        self, source: SourceFile, found: Iterable[ast.stmt], name: str, chain: Sequence[str], around: Sequence[ast.AST]
-    ) -> None:
-        for statement in found:
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                self._follow_import(source, statement, name, chain)
+    def _found(self, source: SourceFile, name: str, chain: Sequence[str], depth: int = 0) -> list[tuple[SourceFile, ast.stmt]]:
+        """Return the statements that define a name of a file, each with the application's file that it is in."""
+        if depth > _MAX_IMPORTS:
+            return []
+        found: list[tuple[SourceFile, ast.stmt]] = []
+        for statement in source.names.get(name, ()):
+            if isinstance(statement, _IMPORTS):
+                found += self._imported(source, statement, name, chain, depth)
             else:
-                self._waiting.append(_Part(source, statement, around=around))
+                found.append((source, statement))
+        for star in () if name in source.names else source.stars:
+            there = self._module(source, _path_of(star), star.level)
+            if there is not None and not found:
+                found = self._found(there, name, chain, depth + 1)
+        return found
 
-    def _follow_import(
-        self, source: SourceFile, statement: ast.Import | ast.ImportFrom, name: str, chain: Sequence[str]
-    ) -> None:
+    def _imported(
+        self,
+        source: SourceFile,
+        statement: ast.Import | ast.ImportFrom,
+        name: str,
+        chain: Sequence[str],
+        depth: int = 0,
+    ) -> list[tuple[SourceFile, ast.stmt]]:
         alias = next((each for each in statement.names if _bound_by(each, statement) == name), None)
         if alias is None:
-            return
+            return []
         if isinstance(statement, ast.Import):
             path = alias.name.split(".")
-            self._follow_module(source, path if alias.asname else path[:1], 0, chain)
-            return
+            return self._of_module(source, path if alias.asname else path[:1], 0, chain, depth)
         base = self._module(source, _path_of(statement), statement.level)
-        if base is None or not self._resolve_in(base, alias.name, chain):
-            self._follow_module(source, [*_path_of(statement), alias.name], statement.level, chain)
+        found = [] if base is None else self._found(base, alias.name, chain, depth + 1)
+        return found or self._of_module(source, [*_path_of(statement), alias.name], statement.level, chain, depth)
 
-    def _follow_module(self, source: SourceFile, path: list[str], level: int, chain: Sequence[str]) -> None:
+    def _of_module(
+        self, source: SourceFile, path: list[str], level: int, chain: Sequence[str], depth: int
+    ) -> list[tuple[SourceFile, ast.stmt]]:
         """Follow ``chain`` of a module: ``shop.prices.rate`` is the name ``rate`` of the module ``prices`` of ``shop``."""
         for index, name in enumerate(chain):
             module = self._module(source, path, level)
-            if module is not None and self._resolve_in(module, name, chain[index + 1 :]):
-                return
+            if module is not None and (found := self._found(module, name, chain[index + 1 :], depth + 1)):
+                return found
             path = [*path, name]
+        return []
 
-    def _follow_methods(self, part: _Part, holder: ast.ClassDef) -> None:
+    def _follow_methods(self, part: _Part, holder: _Class) -> None:
         used = {each.attr for each in ast.walk(part.node) if isinstance(each, ast.Attribute)} | _MAKERS
-        for source, each in self._bases(part.source, holder):
+        for source, each in self._bases(*holder):
             for name, statements in _names_of(each.body).items():
                 if name in used:
-                    self._waiting.extend(_Part(source, one, each) for one in statements)
+                    self._waiting.extend(_Part(source, one, holder) for one in statements)
 
-    def _bases(self, source: SourceFile, holder: ast.ClassDef, depth: int = 0) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
+    def _bases(self, source: SourceFile, holder: ast.ClassDef, depth: int = 0) -> Iterator[_Class]:
         yield source, holder
         for base in holder.bases if depth < 5 else ():
-            if isinstance(base, ast.Name):
-                for statement in source.names.get(base.id, ()):
-                    if isinstance(statement, ast.ClassDef) and statement is not holder:
-                        yield from self._bases(source, statement, depth + 1)
-                    elif isinstance(statement, ast.ImportFrom):
-                        there = self._module(source, _path_of(statement), statement.level)
-                        named = next((each.name for each in statement.names if _bound_by(each, statement) == base.id), "")
-                        for one in () if there is None else there.names.get(named, ()):
-                            if there is not None and isinstance(one, ast.ClassDef):
-                                yield from self._bases(there, one, depth + 1)
+            for name, chain in _free_names(base):
+                for there, one in self._found(source, name, chain):
+                    if isinstance(one, ast.ClassDef) and one is not holder:
+                        yield from self._bases(there, one, depth + 1)
 
     def _module(self, source: SourceFile, path: list[str], level: int) -> SourceFile | None:
         """Return the application's module of this name, as imported in `source`; None for others."""
