@@ -72,8 +72,19 @@ made = make(2)
 unrelated = refund(1)
 """
 PRICES = "FACTOR = 3\n\ndef price(order):\n    return order * FACTOR\n\ndef other():\n    return 1\n"
-TAXES = "def tax(order):\n    return order // 10\n\ndef starred():\n    return 0\n"
-TAXES += "\nclass Wide:\n    size = 2\n\n    def shared(self):\n        return self.size + 1\n"
+TAXES = """
+def tax(order):
+    return order // 10
+
+def starred():
+    return 0
+
+class Wide:
+    size = 2
+
+    def shared(self):
+        return self.size + 1
+"""
 LATE = "def fee():\n    return 7\n"
 
 
