@@ -177,20 +177,17 @@ def _drain(arguments: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     from freezeframe._config import load_settings
-    from freezeframe._instrument import make_spooling_exporter
-    from freezeframe.export.default_spool import spool_directory
+    from freezeframe._delivery_report import deliver_waiting
 
     try:
         settings = load_settings({"spool": options.spool, "endpoint": options.endpoint, "spool_key": options.key})
         if settings.spool is False:
             print("freezeframe run drain: the spool is off; set --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
             return USAGE_ERROR
-        exporter = make_spooling_exporter(settings, spool_directory(settings))
+        done, left = deliver_waiting(settings)
     except FreezeframeError as error:
         print(f"freezeframe run drain: {error}", file=sys.stderr)
         return USAGE_ERROR
-    exporter.drain()
-    done, left = exporter.drained, exporter.waiting + exporter.drained.foreign
     print(f"{done.delivered} spans delivered, {done.refused} refused, {done.damaged} batches damaged, {left} batches left")
     return 1 if left else 0
 

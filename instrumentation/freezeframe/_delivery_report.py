@@ -1,4 +1,4 @@
-"""The state of delivery: what the settings mean here, what waits on the disk, what was lost. For `freezeframe doctor`."""
+"""The state of delivery: what the settings mean here, what waits on the disk, what was lost. For the commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from freezeframe.export.export_queue import DeliveryCounts
+    from freezeframe.export.spooling import DrainCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,20 @@ def waiting_batches() -> int:
         return 0 if settings.spool is False else len(waiting_in(Path(spool_directory(settings))))
     except ConfigError:
         return 0  # `doctor` says what is wrong
+
+
+def deliver_waiting(settings: Settings) -> tuple[DrainCounts, int]:
+    """Send the batches that wait on the disk; return what became of them, and how many batches are left.
+
+    Raises:
+        ConfigError: the spool or its key cannot be used.
+    """
+    from freezeframe._instrument import make_spooling_exporter
+    from freezeframe.export.default_spool import spool_directory
+
+    exporter = make_spooling_exporter(settings, spool_directory(settings))
+    exporter.drain()
+    return exporter.drained, exporter.waiting + exporter.drained.foreign
 
 
 def _compression(settings: Settings) -> Iterable[DeliveryReport]:

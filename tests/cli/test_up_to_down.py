@@ -365,7 +365,8 @@ def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path)
 
 @pytest.mark.proof("command down")
 def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], tmp_path: Path) -> None:
-    """What was acknowledged is there after a stop, and after a kill."""
+    """What was acknowledged is there after a kill, and what was recorded without a collector."""
+    with_spool = {"FREEZEFRAME_SPOOL": "on"}
     shutil.copy(recorded[0] / "agent.py", tmp_path / "agent.py")
     (tmp_path / ".freezeframe").mkdir()
     own = Project(root=tmp_path)
@@ -378,8 +379,9 @@ def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], 
         os.kill(collector.pid, signal.SIGKILL)
         assert processes.wait_until_gone(collector, 10)
         assert own.freezeframe("status").returncode == 1
-        run_command(own, "up", *EPHEMERAL)
-        assert "answer" in run_command(own, "runs")
+        assert own.python("-c", RECORD, environ=with_spool).returncode == 0
+        assert "delivering what was recorded before" in own.freezeframe("up", *EPHEMERAL, environ=with_spool).stderr
+        assert run_command(own, "runs").count("answer") == 2
         notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
         assert "freezeframe is down" in run_command(own, "down")
         assert [processes.alive(note) for note in notes] == [False, False]

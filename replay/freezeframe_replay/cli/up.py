@@ -11,13 +11,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from freezeframe._config import USUAL_ENDPOINT
+from freezeframe._config import USUAL_ENDPOINT, load_settings
+from freezeframe._delivery_report import deliver_waiting, waiting_batches
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, home_of, limit, port
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.collector import read_ports
 from freezeframe_replay.local.home import Home
 from freezeframe_schemas.data_directory import collector_url, find_data_directory, is_chosen
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.local_tokens import READER, SENDER
 
 _USUAL: Final = daemon.Ports()
@@ -69,6 +71,8 @@ def execute(arguments: argparse.Namespace) -> int:
             allow_live=arguments.allow_live,
         )
 
+        _deliver_what_waits(home)
+
     if not arguments.foreground:
         start()
         print(addresses_text(home))
@@ -85,6 +89,23 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     finally:
         daemon.down(home, _progress)
+
+
+def _deliver_what_waits(home: Home) -> None:
+    """Send the spans that were recorded while this project's collector was down."""
+    if find_data_directory() != home.directory or not (batches := waiting_batches()):
+        return
+    try:
+        settings = load_settings({})
+        if settings.endpoint is not None:  # those wait for another collector
+            return
+        _progress(f"delivering what was recorded before, batches: {batches} ...")
+        done, left = deliver_waiting(settings)
+    except ConfigError as error:
+        _progress(f"note: not delivered: {error}; `freezeframe doctor` shows what waits")
+        return
+    if left or done.refused or done.damaged:
+        _progress(f"note: {done.refused} spans refused, {done.damaged} batches damaged, {left} left; see freezeframe doctor")
 
 
 def addresses_text(home: Home) -> str:
