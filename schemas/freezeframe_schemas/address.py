@@ -1,4 +1,4 @@
-"""The address of a store or service as users write it (``clickhouse://user:password@host:8123/database``): read and shown.
+"""Parse and show the address of a store or service as users write it (``clickhouse://user:password@host:8123/database``).
 
 A message may hold such an address only in the form that `shown_address` returns.
 """
@@ -20,7 +20,7 @@ STORE_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("cluster",),
     "https": ("cluster", "ca"),
 }
-"""Scheme -> what may follow the ``?`` in the address of a collector's store."""
+"""Scheme -> options allowed after the ``?`` in the address of a collector's store."""
 
 
 def split_address(address: str) -> SplitResult:
@@ -60,7 +60,7 @@ def store_options(parts: SplitResult) -> dict[str, str]:
 
 
 def shown_address(address: str) -> str:
-    """Return what a message may show of an address, however wrong: nothing before its last ``@``, and no query.
+    """Return the part of an address, valid or not, that a message may show: nothing before its last ``@``, and no query.
 
     Shape: ``clickhouse://***@host:8123/database``
     """

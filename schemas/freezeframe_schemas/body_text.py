@@ -1,6 +1,6 @@
 """Read the bytes of a body as text, and write the text back as the same bytes.
 
-Redaction and matching must read a body alike: what one replaces, the other must find again. Nothing is lost on the way: bytes
+Redaction and matching must read a body alike: the one must find whatever the other replaced. Nothing is lost on the way: bytes
 that are not text come back unchanged.
 """
 
@@ -19,7 +19,7 @@ _MARKS: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-
 _GZIP: Final = b"\x1f\x8b\x08"
 _MAX_BYTES: Final = 64_000_000
 _MIXED: Final = "mixed"
-"""UTF-8 with parts that are not text, as in an upload: each byte of those is a lone surrogate."""
+"""UTF-8 with parts that are not text, as in an upload: each byte of such a part is a lone surrogate."""
 _BYTES: Final = "latin-1"
 """Every byte is a character."""
 

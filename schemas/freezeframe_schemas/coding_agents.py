@@ -1,4 +1,4 @@
-"""Coding agents whose sessions are read as runs: how their records are recognised."""
+"""Recognise the records of coding agents whose sessions are read as runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class CodingAgent:
     """Marks of a coding agent's log records and of their session."""
 
     events: str
-    """How the names of its events begin, with its own name and a dot. It may leave that out."""
+    """Prefix of its event names: its own name and a dot, which it may leave out."""
     scope: str
-    """How the name of its instrumentation scope begins."""
+    """Prefix of its instrumentation scope's name."""
     session: str
     """The attribute with the session's id."""
 
@@ -25,7 +25,7 @@ CODEX: Final = CodingAgent(events="codex.", scope="codex_otel", session="convers
 GEMINI_CLI: Final = CodingAgent(events="gemini_cli.", scope="gemini-cli", session=genai.SESSION_ID)
 _AGENTS: Final = (CLAUDE_CODE, CODEX, GEMINI_CLI)
 CODING_AGENT_EVENTS: Final = tuple(agent.events for agent in _AGENTS)
-"""How the names of their events begin."""
+"""Prefixes of their event names."""
 
 
 def coding_agent(scope: str, event: str) -> CodingAgent | None:

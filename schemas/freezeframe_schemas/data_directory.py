@@ -1,6 +1,6 @@
 """Find the data directory: named, in the environment, or the nearest `.freezeframe` upwards, as git finds `.git`.
 
-Also what the running collector has noted there, and for which data directories this user has started collectors.
+Also read the running collector's notes there, and list the data directories for which this user has started collectors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def find_data_directory(
 
 
 def read_notes(directory: Path) -> dict[str, Any]:
-    """Return what the data directory's collector has noted: its ports, its process; empty if it does not run.
+    """Return the notes of the data directory's collector: its ports, its process; empty if it does not run.
 
     A collector that was killed leaves its notes behind, and anyone may take its ports: no token is sent there.
     """

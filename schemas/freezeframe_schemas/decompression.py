@@ -1,7 +1,7 @@
 """Decompress gzip, deflate, zstd and brotli piece by piece: a small hostile body costs little time and memory.
 
 The work grows with the bytes that come in and go out, however many members a body has, and both are
-bounded. Readers differ only in what they make of a damaged body: they keep the pieces they got, or nothing.
+bounded. Readers treat a damaged body differently: they keep the pieces they got, or nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 """zlib detects which of the two headers the data has."""
 _RAW: Final = -zlib.MAX_WBITS
 _STEP: Final = 1 << 14
-"""Bytes that zlib gets at a time: what follows a member in them is copied."""
+"""Bytes that zlib gets at a time. The rest of them after a member's end is copied."""
 _ZSTD_STEP: Final = 1 << 7
 """A zstd block of 4 bytes can hold 128 KiB, so 128 bytes give at most 4 MiB."""
 _PIECE: Final = 1 << 20
@@ -32,11 +32,11 @@ class UnpacksTooFarError(WireError):
 
 
 class CutShortError(WireError):
-    """A body whose end is missing; all that could be read came before."""
+    """A body whose end is missing; everything readable was yielded before."""
 
 
 def decompressed(body: bytes, coding: str, limit_bytes: int) -> Iterator[bytes]:
-    """Yield what the body holds, in pieces of at most some megabytes and `limit_bytes` together.
+    """Yield the body's content in pieces of a few megabytes at most, and `limit_bytes` in total.
 
     Raises:
         UnpacksTooFarError: it holds more.

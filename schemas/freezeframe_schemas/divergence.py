@@ -1,4 +1,4 @@
-"""Divergence and Report: what a replay found, as values that cross from the replayed process to its parent as JSON."""
+"""Divergence and Report: the findings of a replay, as values that the replayed process sends to its parent as JSON."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class DivergenceKind(StrEnum):
     """Kinds of divergence from the recording. The value is the stable code that people can search for."""
 
     REQUEST_CHANGED = "REPLAY-101"
-    """A step asked for something else than the recorded step did."""
+    """A step's request differs from the recorded one."""
     EXTRA_CALL = "REPLAY-102"
     """A call that the recording has no step left for."""
     MISSING_CALL = "REPLAY-103"
-    """A recorded step that was never asked for."""
+    """A recorded step that was never requested."""
     OUTCOME_CHANGED = "REPLAY-104"
     """Every step was served, and the entry point returned or raised something else."""
     INPUT_CHANGED = "REPLAY-105"
@@ -32,13 +32,13 @@ class DivergenceKind(StrEnum):
     NETWORK = "REPLAY-106"
     """A client that no seam covers tried to reach the network and was stopped."""
     ORDER_CHANGED = "REPLAY-107"
-    """A task or thread asked for its recorded steps in a different order."""
+    """A task or thread requested its recorded steps in a different order."""
     FENCED = "REPLAY-108"
     """The program tried to start a process or touch a file, and a fence stopped it."""
     STILL_WAITED = "REPLAY-109"
-    """The program waits for a call that the run abandoned before it was answered, and nothing else can happen."""
+    """The program waits for a call that the recorded program abandoned before its answer, and nothing else can happen."""
     RESULT_CHANGED = "REPLAY-110"
-    """A tool whose code the replay ran, by request, returned or raised something else than recorded."""
+    """A tool whose code the replay ran, by request, returned or raised something other than the recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,17 @@ class Divergence:
 
     kind: DivergenceKind
     step: int | None = None
-    """Number of the recorded step, from 1, as reports print it; None if no step is concerned."""
+    """Number of the recorded step, from 1, as reports print it; None if the divergence belongs to no step."""
     lane: str = ""
     call_kind: str = ""
     name: str = ""
     path: str = "$"
     """The JSON path of the first difference in the request (or outcome)."""
     recorded: str | None = None
-    """Short text of what the recording has there."""
+    """Short text of the recorded value there."""
     live: str | None = None
     whole_recorded: str | None = None
-    """What `recorded` is a part of, up to 10,000 characters on each side of the difference; None if nothing is left out."""
+    """The text around `recorded`, up to 10,000 characters on each side of the difference; None if `recorded` is all of it."""
     whole_live: str | None = None
     would_have_returned: str | None = None
     agreed: tuple[str, ...] = ()
@@ -71,30 +71,30 @@ class Divergence:
 BY_REDACTION: Final = (
     "redaction replaced a private value in one of these two texts only, so unchanged code may differ here as well"
 )
-"""Begins the note of a divergence in which the recording's redaction, and not the program, may be what differs."""
+"""Start of the note on a divergence that the recording's redaction, not the program, may have caused."""
 
 
 class Relaxed(StrEnum):
     """Tolerated differences, in addition to the components of a request key that the caller ignores."""
 
     PLACE = "place"
-    """The same request, asked by another task or thread, or after others than recorded."""
+    """The same request, made by another task or thread, or in another order."""
     CLOCK = "clock"
     """A time that the program read from its clock."""
     NAMES = "names"
     """A name that redaction saw on one side only."""
     OBJECTS = "objects"
-    """An object that cannot be written down: only its class is compared."""
+    """An object that cannot be serialised: only its class is compared."""
     FROM_HISTORY = "from_history"
     """A tool call that no seam saw: a request with the same call and the same result answered for it."""
     ENDED = "ended"
     """The call was ended by an exception that was thrown into it, which the replay raises again."""
     TIMEOUT = "timeout not known"
-    """The call timed out, and the timeout of then or now is not known exactly."""
+    """The call timed out, and the recorded or the present timeout is not known exactly."""
     CARRIED = "carried"
-    """It holds the new result of a tool that ran by request, in place of the recorded one."""
+    """It contains the new result of a tool that ran by request, in place of the recorded one."""
     CODE = "code"
-    """True if the application's code that answered the call has changed: it could not be read, then or now."""
+    """The application's code that answered the call could not be read, then or now, so a change may be missed."""
 
 
 class Check(StrEnum):
@@ -106,22 +106,22 @@ class Check(StrEnum):
     """The replay itself passed the recorded input to the program: there is nothing to compare."""
     NOT_RECORDED = "not recorded"
     OPAQUE = "opaque"
-    """An object that cannot be written down, of the same class as the recorded one: nothing else of it can be compared."""
+    """An object that cannot be serialised, of the same class as the recorded one: nothing else can be compared."""
     NOT_SEEN = "not seen"
-    """Recorded, and the replay did not see the program's, or cut the program short before it."""
+    """Recorded, but the replay did not see the program's, or stopped the program before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """One recorded step that the replay asked for and got."""
+    """One recorded step that the replay requested and got."""
 
     step: int
     how: str
-    """``exact`` (lane, key and ordinal), ``relaxed`` (asked at another place, or with another time or name)."""
+    """``exact`` (lane, key and ordinal), ``relaxed`` (requested at another place, or with another time or name)."""
     relaxed: tuple[str, ...] = ()
-    """What differed and did not decide: values of `Relaxed`, and ignored components of the request key."""
+    """Tolerated differences: values of `Relaxed`, and ignored components of the request key."""
     changed_code: str = ""
-    """Where the code is that would have answered, if it changed since the recording and was not run: ``shop.py:17``."""
+    """Place of the code that would have answered, if it changed since the recording and was not run: ``shop.py:17``."""
     ran: bool = False
     """The function itself ran, by request, and its result was compared."""
 
@@ -135,7 +135,7 @@ class StackFrame:
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> ``repr``, shortened."""
     line: str = ""
-    """The line of code that it is at; empty if the file cannot be read."""
+    """The current line of code; empty if the file cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ class Why(StrEnum):
     SHARED = "shared"
     """Its surrogate covers many values: a short code, or the year of a date of birth."""
     COMPUTED = "computed"
-    """The program may have computed it of a surrogate: a length, a sum of digits, a part cut off, an order."""
+    """The program may have computed it from a surrogate: a length, a sum of digits, a cut-off part, an order."""
     INPUT = "input"
     """The caller gave it to the entry point, in place of a surrogate in the recorded input."""
 
@@ -206,7 +206,7 @@ class Uncompared:
 
     class_name: str
     surrogate: str
-    """What the recording has in its place."""
+    """The recorded surrogate in its place."""
     why: Why
     step: int | None = None
     """The step where it appeared first; None for input and outcome."""
@@ -227,13 +227,13 @@ class Report:
 
     run_id: str
     steps: int
-    """Recorded steps that a replay can ask for (steps inside another step are answered by it)."""
+    """Recorded steps that a replay can request (steps inside another step are answered by it)."""
     served: tuple[Served, ...] = ()
     divergences: tuple[Divergence, ...] = ()
     outcome: str | None = None
-    """Tagged JSON of what the entry point returned or raised in the replay."""
+    """Tagged JSON of the entry point's result or exception in the replay."""
     entered: bool = False
-    """False if the replayed program never reached the recorded entry point: nothing can be said."""
+    """False if the replayed program never reached the recorded entry point, so there is no verdict."""
     sockets_tried: int = 0
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -245,20 +245,22 @@ class Report:
     stopped: Stopped | None = None
     """Set if the replay was asked to stop before a step, and did."""
     inside: int = 0
-    """Recorded steps inside other steps: the outer steps answer for them, so a replay does not ask for them."""
+    """Recorded steps inside other steps: the outer steps answer for them, so a replay does not request them."""
     begun_inside: bool = False
     """The replay began in the middle of the run, at a border of a framework: everything before it was left out."""
     input_check: Check = Check.NOT_SEEN
     outcome_check: Check = Check.NOT_SEEN
     input_relaxed: tuple[str, ...] = ()
-    """Differences in the input that did not decide: values of `Relaxed`."""
+    """Tolerated differences in the input: values of `Relaxed`."""
     outcome_relaxed: tuple[str, ...] = ()
-    """Differences in the outcome that did not decide: values of `Relaxed`."""
+    """Tolerated differences in the outcome: values of `Relaxed`."""
     exit_status: int = 0
-    """What the program ended with, if the outcome does not show it."""
+    """The program's exit status, if the outcome does not show it."""
     unheard: tuple[str, ...] = ()
-    """Parts of a program's outcome that the recording or the replay does not know: ``stdout``, ``stdout_bytes``, ``exit``;
-    and in words what an entry point left behind that is not compared."""
+    """Parts of a program's outcome that the recording or the replay does not know:
+
+    ``stdout``, ``stdout_bytes``, ``exit``; and, in words, effects of an entry point that are not compared.
+    """
     unfinished: bool = False
     """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
     beyond: tuple[str, ...] = ()
@@ -271,19 +273,19 @@ class Report:
     """Steps that may have received each other's answers."""
 
     changed_inside: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Like `changed_code`, of functions called inside a tool that ran."""
+    """Like `changed_code`, but for functions called inside a tool that ran."""
 
     reconstructed: bool = False
     """The recording is another instrumentation's: meaning was compared, not bytes."""
 
     @property
     def relaxations(self) -> Mapping[str, int]:
-        """Return each difference that did not decide -> the number of steps with it."""
+        """Return each tolerated difference -> the number of steps with it."""
         return Counter(name for item in self.served for name in item.relaxed)
 
     @property
     def changed_code(self) -> Mapping[str, str]:
-        """Return each function whose code changed and was not run -> where it is: ``tool refund`` -> ``shop.py:17``."""
+        """Return each function whose code changed and was not run -> its place: ``tool refund`` -> ``shop.py:17``."""
         own = {self.names.get(str(item.step), ""): item.changed_code for item in self.served if item.changed_code}
         return {**own, **self.changed_inside}
 

@@ -3,7 +3,7 @@
     FreezeframeError
     ├── ConfigError        the user's setting is wrong; every fault is named at once
     ├── WireError          bytes that are not what their protocol promises
-    ├── RunError           the run asked for is not there, or lacks what the request needs
+    ├── RunError           the requested run is not there, or lacks something that the request needs
     ├── StoreError         the store
     │   ├── RetryableStoreError    try again later (down, busy, timeout)
     │   └── PermanentStoreError    trying again gives the same answer
@@ -22,7 +22,7 @@ from __future__ import annotations
 class FreezeframeError(Exception):
     """Base of every error that freezeframe raises on purpose.
 
-    `do` is what the reader can do about it; command lines print it on its own line.
+    `do` suggests what the reader can do about it; command lines print it on its own line.
     """
 
     def __init__(self, message: str, *, do: str | None = None) -> None:
@@ -40,11 +40,11 @@ class WireError(FreezeframeError):
 
 
 class RunError(FreezeframeError):
-    """A run is missing, or lacks what was asked of it."""
+    """A run is missing, or lacks something that the request needs."""
 
 
 class StoreError(FreezeframeError):
-    """The store did not do what was asked of it."""
+    """The store did not carry out a request."""
 
 
 class RetryableStoreError(StoreError):
@@ -60,11 +60,11 @@ class FixtureError(FreezeframeError):
 
 
 class ReplayError(FreezeframeError):
-    """A replay could not be carried out at all, so that it says nothing about the code (exit code 125)."""
+    """A replay could not be carried out at all, so there is no verdict on the code (exit code 125)."""
 
 
 class ReplayMiss(BaseException):
-    """The code asked for something that the recording does not hold: the first divergence, raised at the call."""
+    """The code made a request that is not in the recording: the first divergence, raised at the call."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

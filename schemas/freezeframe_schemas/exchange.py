@@ -36,7 +36,7 @@ SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - a placeholder, not
 
 
 RECONSTRUCTED: Final = "reconstructed"
-"""Seam of a call that another instrumentation recorded: its bodies hold meaning, and bytes are written when a replay asks."""
+"""Seam of a call that another instrumentation recorded: its bodies hold meaning, and a replay composes the bytes on demand."""
 
 
 class Kind(StrEnum):
@@ -57,7 +57,7 @@ class Completion(StrEnum):
     COMPLETE = "complete"
     """The answer reached the end that its protocol defines, or else the HTTP body reached its end."""
     CLOSED_EARLY = "closed_early"
-    """The application stopped reading before the answer's end; the chunks are what it took."""
+    """The application stopped reading before the answer's end; the chunks are those it took."""
     BROKEN = "broken"
     """The other side stopped midway; `Exchange.error` holds what was raised after the last chunk.
 
@@ -73,8 +73,8 @@ class Request:
 
     For HTTP `method`, `url`, `headers` and the wire body; for functions (tool, retrieval, MCP) the method and URL are empty and
     the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name. Defaults that the call
-    left to the function are next to them, ``"defaults": {...}``, and so is what a framework's retriever or tool is set to,
-    ``"settings": {...}``.
+    left to the function are next to them, ``"defaults": {...}``, and so are the settings of a framework's
+    retriever or tool, ``"settings": {...}``.
     """
 
     body: bytes = b""
@@ -82,7 +82,7 @@ class Request:
     url: str = ""
     headers: Headers = ()
     omitted: str | None = None
-    """Why the body is not here, if it is not."""
+    """Reason for a missing body."""
     timeouts: Timeouts | None = None
     """The client's, if it exposes them. Not part of the request key, and kept only for calls that raised."""
 
@@ -109,7 +109,7 @@ class Response:
     chunks: tuple[Chunk, ...] = ()
     status: int | None = None
     reason: str | None = None
-    """The words after the status, which clients show in errors. None for ``200 OK``, and if there are none (HTTP/2)."""
+    """Reason phrase after the status, which clients show in errors. None for ``200 OK``, and without a phrase (HTTP/2)."""
     version: str | None = None
     """For HTTP: ``1.0``, ``2``. None for 1.1, and for functions."""
     headers: Headers = ()
@@ -126,8 +126,10 @@ class FunctionCode:
     """The application's code that answers a call of a function. A replay does not run it."""
 
     digest: str = ""
-    """The same for the same code: of its source (``source:...``), else of its byte code, which each version of Python has its
-    own of (``cpython-311:...``). Empty if the code could not be read."""
+    """Digest of its source (``source:...``), else of its byte code, which depends on the Python version (``cpython-311:...``).
+
+    Empty if the code could not be read.
+    """
     file: str = ""
     line: int = 0
 

@@ -35,7 +35,7 @@ MAX_JSON_BYTES: Final = 1 << 28
 MAX_JSON_VALUES: Final = 10_000_000
 """In one file of a fixture. A run of 2,000 long calls has 130 MB and a twentieth of these values."""
 _OF_THE_FILES: Final = ("format", "version", "key_version", "run", "steps", "digest")
-"""What a manifest says besides the fields of a fixture."""
+"""Keys of a manifest besides the fields of a fixture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Loss:
     source: str
     """Where the value comes from: ``log records``, ``next request``, ``made up``; or ``absent``."""
     step: int | None = None
-    """None if it is of the run as a whole."""
+    """None if it concerns the run as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +92,16 @@ class Fixture:
     forked_from: str = ""
     """Id of the run that this one was forked from; empty for a recorded one."""
     edits: tuple[str, ...] = ()
-    """What was changed in the fork, one line each."""
+    """Changes made in the fork, one line each."""
     ignore: tuple[str, ...] = ()
-    """Key components that vary anyway and do not decide, for example ``body.temperature``."""
+    """Key components that vary anyway and are ignored, for example ``body.temperature``."""
     states: tuple[FrameworkState, ...] = ()
-    """What a framework held at its node borders, in the order of the run; empty if it was not recorded."""
+    """A framework's state at its node borders, in the order of the run; empty if it was not recorded."""
     begin: tuple[FrameworkState, ...] = ()
     """The states that a replay begins with, one for each execution of a graph; empty if it begins at the start of the run."""
 
     ledger: tuple[Loss, ...] = ()
-    """For a reconstructed run: what its spans do not hold, and where the value was taken from instead."""
+    """For a reconstructed run: each value that its spans lack, and its other source."""
 
     @property
     def reconstructed(self) -> bool:
@@ -216,7 +216,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _read_bounded(path: Path) -> bytes:
-    """Return a file that fits into memory as JSON, where a value of two bytes takes fifty.
+    """Return the content of a file, if it fits into memory as JSON: a value of two bytes takes fifty.
 
     Raises:
         FixtureError: it would not.
@@ -278,7 +278,7 @@ _STEP_FIELDS: Final = (
     "parent_span_id", "call_id", "code", "start_time_unix_nano", "end_time_unix_nano", "request", "response", "error",
 )  # fmt: skip
 _OF_THE_STEP: Final = ("inside", "provider", "model", "key", "ordinal")
-"""The others are of its exchange."""
+"""All other fields belong to its exchange."""
 
 
 def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _encodable(text: str) -> bool:
 
 
 def body_from_json(data: Mapping[str, Any], directory: Path | None, read: dict[str, bytes] | None = None) -> bytes:
-    """Return the bytes of a body; `read`: the blobs that were read so far, so that each is in memory once.
+    """Return the bytes of a body. `read` holds the blobs read so far, so that each is in memory once.
 
     Raises:
         FixtureError: its blob is missing or damaged.

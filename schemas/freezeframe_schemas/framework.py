@@ -1,4 +1,4 @@
-"""FrameworkState: what an agent framework held at a node border, as a span's attributes and as a value of a fixture.
+"""FrameworkState: an agent framework's state at a node border, as span attributes and as a value of a fixture.
 
 Writer (`state_attributes`) and reader (`state_from_span`) are next to each other. A state is data: JSON from which the
 framework's seam rebuilds the framework's own checkpoint.

@@ -1,4 +1,4 @@
-"""Gaps: what a run is known to lack, each with the highest level that the run can still reach, and what closes it.
+"""Gaps: the known omissions of a run, each with the highest level that the run can still reach, and its remedy.
 
 The one definition for Python and SQL: a row of the store holds the kinds of its span's gaps, and the view `readiness` uses
 `CEILINGS`, as `run.readiness` does.
@@ -19,7 +19,7 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class GapKind(StrEnum):
-    """Kind of what is missing."""
+    """Kind of a gap."""
 
     ORPHAN_SPANS = "orphan_spans"
     EXCHANGES_LOST = "exchanges_lost"
@@ -43,18 +43,18 @@ class GapKind(StrEnum):
     CALLER_LEFT = "caller_left"
     """The run was ended from outside (its caller gave up or went away), which a replay does not repeat."""
     TOOL_CHANGES = "tool_changes"
-    """A tool changed what it was given, and a replay, which does not run it, serves only what it returned."""
+    """A tool changed its arguments, and a replay, which does not run it, serves only its result."""
     CARRIED_OVER = "carried_over"
     """An earlier run of the process changed something that this one's code names."""
     RESULT_CHANGED = "result_changed"
-    """What a call returned or raised comes back similar, but not the same."""
+    """A call's result or exception is rebuilt similar, but not equal."""
     OUTCOME_PARTLY = "outcome_partly"
-    """Something that the entry point leaves behind is not part of what a replay compares. It can be re-enacted all the same."""
+    """A replay does not compare some effect of the entry point. The run can be re-enacted all the same."""
     RANDOM_UNRECORDED = "random_unrecorded"
     CLOCK_UNRECORDED = "clock_unrecorded"
     """The program reads the time past the clock that a replay sets."""
     WORKER = "worker"
-    """The run is what a worker process did for the program that started it."""
+    """The run is a worker process's part of the program that started it."""
     STARTED_BY = "started_by"
     """Another recorded program started this one. It can be re-enacted all the same."""
     HASH_SEED = "hash_seed"
@@ -62,7 +62,7 @@ class GapKind(StrEnum):
     UNREAD = "unread"
     """The collector's redaction could not read everything in time and kept hashes."""
     UNSEEN = "unseen"
-    """Something that this version cannot read."""
+    """A record that this version cannot read."""
 
 
 CEILINGS: Final[Mapping[GapKind, int]] = {
@@ -84,7 +84,7 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
 }
 """Kind -> the highest level that a run with such a gap reaches."""
 OF_ANOTHER: Final = frozenset({GapKind.WORKER, GapKind.STARTED_BY})
-"""Of a run that a program made for another: nobody who asks for the last run means it."""
+"""Gaps of a run that one program made for another: ``last`` never means such a run."""
 _KINDS: Final = frozenset(GapKind)
 
 
@@ -93,7 +93,7 @@ NOT_WHOLE: Final = "which a replay does not give back whole"
 NOT_SET: Final = "which a replay does not set"
 """One of these three is in the text of each gap by which a replay of unchanged code may diverge."""
 NOT_COMPARED: Final = "a replay does not compare "
-"""Begins the text of each gap that a verdict has to name: what of an outcome is not compared follows."""
+"""Start of the text of each gap that a verdict has to name; the uncompared part of the outcome follows."""
 
 OF_A_WORKER: Final = "the run is what a worker process did for the program that started it, and a replay does not start workers"
 
@@ -102,7 +102,7 @@ EFFECTS: Final[Mapping[GapKind, str]] = {
     GapKind.PROCESS: "what it gives to programs that it starts",
     GapKind.DATABASE: "what it does in databases outside its steps",
 }
-"""Kind -> what is not compared of a run with such a gap."""
+"""Kind -> uncompared effects of a run with such a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Gap:
 
     kind: GapKind
     text: str
-    """What is missing, and where."""
+    """The omission, and its place."""
     do: str = ""
     """What closes it."""
 
@@ -130,7 +130,7 @@ def gaps_to_json(gaps: Iterable[Gap]) -> str:
 
 
 def span_gaps(span: SpanRecord) -> Iterator[Gap]:
-    """Yield what the span alone shows is missing. Never raises: anything unreadable in it is itself a gap."""
+    """Yield the gaps that the span alone shows. Never raises: anything unreadable in it is itself a gap."""
     attributes = span.attributes
     where = f"span {span.span_id} ({span.name})"
     if span.dropped_attributes_count:

@@ -1,4 +1,7 @@
-"""How to add an extra to this copy of freezeframe. No package index has it, so its bare name would install something else."""
+"""The command that adds an extra to this copy of freezeframe.
+
+No package index has it, so its bare name would install something else.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def install_command(*extras: str, direct_url: str | None = None) -> str:
 
     Args:
         extras: names of extras.
-        direct_url: what is recorded of the installation (default: of this one).
+        direct_url: the record of the installation (default: of this one).
 
     Source: https://packaging.python.org/en/latest/specifications/direct-url/
     """

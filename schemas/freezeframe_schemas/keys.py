@@ -1,7 +1,8 @@
-"""The request key: what makes two requests the same request, as named components over canonical JSON.
+"""The request key, which decides whether two requests are the same: named components over canonical JSON.
 
-A key is made of an allow-list of components (method, path, some headers, each field of the body). Each has a name, so that a
-miss can say which agreed and which did not, and a relaxation can name what it ignores. Golden vectors:
+A key is made of an allow-list of components (method, path, some headers, each field of the body). Each has a
+name, so that a miss can list which agreed and which did not, and a relaxation can name those that it ignores.
+Golden vectors:
 ``tests/golden/keys/vectors.json``; a changed vector is a changed format.
 """
 
@@ -18,11 +19,14 @@ from freezeframe_schemas import body_text, values
 from freezeframe_schemas.exchange import Kind, Request
 
 KEY_VERSION: Final = 1
-"""Version of how components make a key. How a body is read, and what is found in it, may change under the same version: keys
-are computed again for each comparison, and the keys in a fixture are never compared with others."""
+"""Version of how components make a key.
+
+The reading of a body may change under the same version: keys are computed again for each comparison, and the
+keys in a fixture are never compared with others.
+"""
 
 SEMANTIC_HEADERS: Final = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"})
-"""Headers that change what a provider does. All others (retry counts, package versions, trace context) never decide."""
+"""Headers that change a provider's answer. All others (retry counts, package versions, trace context) are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,7 @@ def request_key(
         kind: the kind of call; model calls leave the host out, so that a recording serves any base URL.
         name: tool, retriever or MCP method; not used for HTTP.
         request: the request as recorded or as it is being made.
-        transient: top-level body fields that never decide (from the wire dialect).
+        transient: top-level body fields that never change the answer (from the wire dialect).
         ignore: component names that the caller ignores, for example ``body.temperature``.
         alias: applied to every text first, so that a surrogate and the value that it replaces give the same key.
     """
@@ -84,7 +88,7 @@ def request_key(
 
 
 def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: Callable[[str], str] = str) -> Any:
-    """Return the part of the body that decides, as a JSON value (or text, or a hash for bytes). Diffs are made of this."""
+    """Return the compared part of the body, as a JSON value (or text, or a hash for bytes). Diffs are made of this."""
     if request.omitted:
         return {"omitted": request.omitted}
     content_type = next((text for name, text in request.headers if name.lower() == "content-type"), "")

@@ -1,9 +1,11 @@
-"""The status of a run (ok, failed, ended, unfinished), and the pending span that says a run began, until its entry span comes.
+"""The status of a run (ok, failed, ended, unfinished), and the pending span that marks its start until the entry span comes.
 
 OpenTelemetry knows a span only once it has ended, so a process that is killed would take its run's entry with it. A *pending
 span* goes out when an entry point begins. It is a child of the entry span, with its own id: a backend that keeps the
-first of two spans with one id would otherwise never show the entry's end. It holds what the entry point began with. Whenever
-we read a run, `replace_pending` puts the entry span in its place. If that never came, the pending span replaces it, and the run
+first of two spans with one id would otherwise never show the entry's end. It holds the entry point's input and
+environment. Whenever
+we read a run, `replace_pending` puts the entry span in its place. If the entry span never arrived, the pending
+span replaces it, and the run
 is *unfinished*: still running, or killed.
 
 `status_of` and `status_sql` are generated from the same rows, `_RULES`.
@@ -20,7 +22,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
 NO_PARENT: Final = "0" * 16
-"""What a pending span names as the parent of an entry span without a parent: OpenTelemetry's invalid span id."""
+"""Parent id in a pending span whose entry span has no parent: OpenTelemetry's invalid span id."""
 
 
 class RunStatus(StrEnum):
@@ -31,7 +33,7 @@ class RunStatus(StrEnum):
     FAILED = "error"
     """The outermost entry point ended in an error."""
     ENDED = "ended"
-    """It is a program that ended without an exception, and its exit status is not known, so neither is whether it failed."""
+    """A program ended without an exception, and its exit status is not known, so it may have failed."""
     UNFINISHED = "unfinished"
     """An entry point began, and its end was not recorded: it is still running, or was killed."""
 
@@ -49,7 +51,7 @@ _RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "faile
 
 
 EXIT_UNKNOWN: Final = '{"exit": null, "stdout"'
-"""How the output of a program begins whose exit status is not known."""
+"""Start of the output of a program whose exit status is not known."""
 
 
 def status_of(*, unfinished: bool, failed: bool, output: str | None) -> RunStatus:

@@ -18,9 +18,9 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.same_origin import is_loopback
 
 SENDER: Final = "sender-token"
-"""Sends spans, and sees what the collector reports about itself."""
+"""Sends spans, and sees the collector's reports about itself."""
 READER: Final = "reader-token"
-"""Reads every run: SQL, the replay service and its pages; and sees what the collector reports about itself."""
+"""Reads every run: SQL, the replay service and its pages; and sees the collector's reports about itself."""
 ADMIN: Final = "admin-token"
 """Gives commands to the store and inserts into the user's own tables."""
 MCP: Final = "mcp-token"
@@ -66,7 +66,7 @@ def _create(path: Path) -> None:
 
 
 def read_token(directory: Path, name: str) -> str | None:
-    """Return the token in the file `name`, or None that this user may read."""
+    """Return the token in the file `name`, or None if this user cannot read one."""
     try:
         text = (directory / name).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -75,7 +75,7 @@ def read_token(directory: Path, name: str) -> str | None:
 
 
 def shown_token(authorization: str | None) -> str:
-    """Return the token that an ``Authorization`` header shows; empty if it shows none."""
+    """Return the token in an ``Authorization`` header; empty if it has none."""
     scheme, _, token = (authorization or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
@@ -86,15 +86,15 @@ def is_same(given: str, expected: str) -> bool:
 
 
 def bearer(token: str | None) -> dict[str, str]:
-    """Return the header that shows the token; empty if there is no token."""
+    """Return the header with the token; empty without a token."""
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def whose_port(host: str, port: int) -> Path | None:
     """Return the data directory whose collector runs and noted that port.
 
-    The data directory of the working directory is looked at, and those for which this user started collectors
-    (`known_data_directories`). Nothing is known of other machines.
+    It checks the working directory's data directory and those for which this user started collectors
+    (`known_data_directories`), on this machine only.
     """
     for directory in known_data_directories() if is_loopback(host) else ():
         notes = read_notes(directory)

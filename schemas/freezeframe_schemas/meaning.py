@@ -1,8 +1,8 @@
-"""Meaning: what a model call says, whatever recorded it, so that a recorded call and a live one can be compared. Pure.
+"""Meaning: the content of a model call, whatever recorded it, so that a recorded call and a live one can be compared. Pure.
 
 Both sides come here as GenAI attributes: the recorded one from another instrumentation's span, the live one from its wire
-dialect. A request means its system text and, in order, who said what; parsed arguments and results count, ids do not. Model,
-sampling and the tools offered are next to it: they are reported, not compared.
+dialect. A request's meaning is its system text and its messages in order, with roles; parsed arguments and
+results count, ids do not. Model, sampling and offered tools are reported, not compared.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _COPIES: Final = frozenset({"tool_use", "function_call"})
 
 
 def request_meaning(attributes: Mapping[str, AttributeValue]) -> JsonObject:
-    """Return what a request says.
+    """Return a request's meaning.
 
     **Shape**: ``{"system": "...", "messages": [{"role": "user", "text": "..."}, {"call": "add", "arguments": {"a": 2}},
     {"result": "5"}], "model": "gpt-4o", "sampling": {...}, "tools": ["add"]}``
@@ -80,7 +80,10 @@ def request_meaning(attributes: Mapping[str, AttributeValue]) -> JsonObject:
 
 
 def answer_parts(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
-    """Return the parts of an answer, in order. Several messages are items of one answer, unless several were asked for."""
+    """Return the parts of an answer, in order.
+
+    Several messages are items of one answer, unless the request asked for several answers.
+    """
     messages = messages_of(attributes, genai.OUTPUT_MESSAGES)
     choices = attributes.get(genai.REQUEST_CHOICE_COUNT)
     several = isinstance(choices, int) and choices > 1
@@ -163,7 +166,7 @@ def _number(value: JsonValue) -> JsonValue:
 
 
 def _parameters(attributes: Mapping[str, AttributeValue]) -> JsonObject:
-    """Return what else the request asks for (a format, a choice of tools), but not how its answer is sent."""
+    """Return the other parameters of the request (a format, a choice of tools), without those of transport."""
     text = attributes.get(genai.REQUEST_PARAMETERS)
     found = as_object(parse(text) if isinstance(text, str) else None)
     return {name: item for name, item in found.items() if name not in _OF_THE_STREAM}
@@ -224,7 +227,7 @@ def _is_copied_text(part: JsonObject, calls: set[str]) -> bool:
 
 
 def _contents_of(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Yield who said what: adjacent texts of one speaker as one, no ids, no empty texts, no reasoning.
+    """Yield the messages by role: adjacent texts of one role joined, no ids, no empty texts, no reasoning.
 
     Results of parallel calls come in any order: they are put in the order of their calls, if their ids show it.
     """
@@ -256,7 +259,7 @@ def _contents_of(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
 
 
 def _spoken(messages: Iterable[JsonObject]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the parts that are said, with their speaker."""
+    """Yield the spoken parts with their role."""
     for message in messages:
         role = as_text(message.get("role")) or "user"
         for part in as_objects(message.get("parts")):

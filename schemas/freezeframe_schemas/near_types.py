@@ -1,7 +1,8 @@
-"""Types that are nearly JSON's, or one text: how a value of each is written, and made again.
+"""Types close to JSON's, or with a text form: write a value of each, and rebuild it.
 
-A row belongs to one class, which the row names: the recording chooses none. Import nothing heavy: a library's class is found
-in what is imported already, one of the standard library is imported when a value of it is read.
+A row belongs to one class, which the row names: the recording chooses none. Import nothing heavy: a library's
+class is used only if it is imported already, one of the standard library is imported when a value of it is
+read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 MASKED: Final = "**********"
-"""Written for a secret that its class hides: a replay needs it to be there, and nothing else of it."""
+"""Replaces a secret that its class hides: a replay needs only its presence."""
 
 
 SECRETS: Final = frozenset({"pydantic.types:SecretStr", "pydantic.types:SecretBytes"})
@@ -25,9 +26,9 @@ class NearType(NamedTuple):
     """Shape of the values of one class."""
 
     write: Callable[[Any], Any]
-    """Returns what the value holds, as values that tagged JSON knows."""
+    """Returns the value's content, as values that tagged JSON can write."""
     read: Callable[[Any, Any], Any]
-    """Takes the class and what was written."""
+    """Takes the class and the written content."""
 
 
 class NotWritableError(Exception):
@@ -45,7 +46,7 @@ def row_of(kind: type) -> tuple[str, NearType] | None:
 
 
 def read(name: str, held: Any) -> Any:
-    """Return the value of a row's name and what was written.
+    """Rebuild a value from a row's name and the written content.
 
     Raises:
         LookupError: there is no such row, or its library is not imported.
@@ -59,7 +60,7 @@ def read(name: str, held: Any) -> Any:
 
 _LIBRARIES: Final = frozenset({"pydantic", "pydantic_core", "numpy"})
 _MOVED: Final[Mapping[str, str]] = {"pathlib._local": "pathlib", "pathlib._abc": "pathlib"}
-"""Where a class says it is -> where it is in every version."""
+"""A class's own module path -> its path in every version."""
 _FACTORIES: Final[Mapping[str, Any]] = {one.__name__: one for one in (list, dict, set, int, float, str, tuple, bool, frozenset)}
 
 
@@ -227,7 +228,7 @@ ROWS: Final[Mapping[str, NearType]] = {
 
 
 def write_error(error: BaseException) -> Any:
-    """Return what an exception is made from again, if that is not `args`; else None."""
+    """Return the values that rebuild an exception, if not its `args`; else None."""
     row = ERRORS.get(f"{type(error).__module__}:{type(error).__qualname__}")
     return None if row is None else row.write(error)
 
@@ -246,7 +247,7 @@ def _read_validation_error(cls: Any, held: Any) -> BaseException:
 
 
 def _type_of(core: Any, line: Mapping[str, Any]) -> Any:
-    """Return the type of one line of a validation error: its name, or an error of its own if a program named it."""
+    """Return the type of one line of a validation error: its name, or a custom error if a program named it."""
     try:
         core.PydanticKnownError(line["type"], line.get("ctx"))
     except KeyError:

@@ -1,4 +1,4 @@
-"""Which parts of a value do not come back when it is encoded and decoded again: found by doing it."""
+"""Find the parts of a value that encoding and decoding change, by doing both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_fixed(value: object) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Return whether a value is plain data, which comes back as it was. Found at the speed of C."""
+    """Return whether a value is plain data, which is rebuilt unchanged. Runs at the speed of C."""
     try:
         return is_fixed(value) or bool(marshal.dumps(value, 2))
     except ValueError:
@@ -44,13 +44,13 @@ def is_plain(value: Any) -> bool:
 def lost_in_rebuilding(value: object) -> Iterator[Lost]:
     """Yield the parts of `value` that tagged JSON does not return unchanged. Never raises.
 
-    JSON's own types cost a look each; anything else is encoded, decoded and encoded again, up to `LIMIT`.
+    JSON's own types are only checked for their type; anything else is encoded, decoded and encoded again, up to `LIMIT`.
     """
     return _lost(value, "", 0)
 
 
 def lost_of_exception(error: BaseException) -> str:
-    """Return in words what of an exception does not come back when it is rebuilt; empty if nothing is known to be lost."""
+    """Name the parts of an exception that are lost when it is rebuilt; empty if no loss is known."""
     text = values.encode_exception(error)
     try:
         rebuilt = values.decode_exception(text)
@@ -67,7 +67,7 @@ def lost_of_exception(error: BaseException) -> str:
 
 
 def _is_gone(rebuilt: BaseException, name: str, item: object) -> bool:
-    """Return whether an attribute of an exception does not come back as it was."""
+    """Return whether an attribute of an exception is rebuilt differently or not at all."""
     return not hasattr(rebuilt, name) or next(lost_in_rebuilding(item), None) is not None
 
 
@@ -109,7 +109,7 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changed(value: Any, kind: type) -> bool | None:
-    """Return None if the value comes back unchanged, else whether nothing comes back."""
+    """Return None if the value is rebuilt unchanged, else whether it is lost entirely."""
     text = values.encode(value)
     if values.is_opaque(text):
         return True
@@ -126,7 +126,7 @@ def _changed(value: Any, kind: type) -> bool | None:
 
 
 def _holds_more(value: Any, rebuilt: Any) -> bool:
-    """Return whether an object has state that its fields do not show, and that is not what it is made with."""
+    """Return whether an object has state beyond its fields and its constructor's arguments."""
     if dataclasses.is_dataclass(value):
         return (
             bool(vars(value).keys() - {field.name for field in dataclasses.fields(value)})

@@ -1,6 +1,6 @@
 """Records: dataclasses read back from the JSON of `dataclasses.asdict`, by the types of their fields.
 
-Only what JSON has no form for is converted: an array may be a tuple or a set, a text an enum's value or a path. It is safe for
+Only types without a JSON form are converted: an array may be a tuple or a set, a text an enum's value or a path. It is safe for
 untrusted input.
 """
 

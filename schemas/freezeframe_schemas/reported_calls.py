@@ -1,4 +1,4 @@
-"""The model calls that spans of another instrumentation report, with everything said about each. Pure.
+"""The model calls that spans of another instrumentation report, with all details of each. Pure.
 
 Some keep the content on the span, some in log records below it (`otlp.logs`), some in the provider's own JSON.
 """
@@ -25,7 +25,7 @@ _DIALECTS: Final = {
     "chat.completion": openai_chat.DIALECT,
     "message": anthropic_messages.DIALECT,
 }
-"""What an answer calls itself -> its dialect."""
+"""An answer's own type name -> its dialect."""
 _MESSAGES: Final = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
 
 
@@ -37,11 +37,11 @@ class ReportedCall:
     """The span; or the log record, if several calls share a span."""
     attributes: Mapping[str, AttributeValue]
     sources: tuple[tuple[str, str], ...] = ()
-    """What the span itself does not hold -> where it was found."""
+    """Each value that the span itself lacks -> its source."""
 
 
 def reported_calls(spans: Sequence[SpanRecord]) -> list[ReportedCall]:
-    """Return what the spans report of model calls. Two of them may report the same call."""
+    """Return the model calls that the spans report. Two spans may report the same call."""
     events: defaultdict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans:
         if genai.EVENT_NAME in span.attributes:
@@ -53,7 +53,7 @@ def reported_calls(spans: Sequence[SpanRecord]) -> list[ReportedCall]:
 
 
 def _with_step(call: ReportedCall, step: Mapping[str, AttributeValue] | None) -> ReportedCall:
-    """Return the call with what the step around it says."""
+    """Return the call with the content of the step around it."""
     if not step or call.attributes.get(genai.INPUT_MESSAGES):
         return call
     return replace(call, attributes={**call.attributes, **step}, sources=(*call.sources, ("messages", "the step around it")))
@@ -90,7 +90,7 @@ def _moved(
 
 
 def _missing(span: SpanRecord, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-    """Return what the span lacks and its copy of the provider's JSON has; all messages, if the SDK dropped attributes."""
+    """Return the values that only the span's copy of the provider's JSON has; all messages, if the SDK dropped attributes."""
     verbatim = _verbatim(span)
     names = {name for name in verbatim if attributes.get(name) in (None, "", ())}
     if span.dropped_attributes_count:
@@ -101,7 +101,7 @@ def _missing(span: SpanRecord, attributes: Mapping[str, AttributeValue]) -> dict
 
 
 def _verbatim(span: SpanRecord) -> dict[str, AttributeValue]:
-    """Return what the provider's own request and answer say, if the span keeps both whole."""
+    """Return the content of the provider's own request and answer, if the span keeps both whole."""
     answer = as_object(parse(span.text(_ANSWER) or ""))
     dialect = _DIALECTS.get(str(answer.get("object") or answer.get("type")))
     if dialect is None:

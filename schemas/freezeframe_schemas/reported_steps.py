@@ -1,7 +1,7 @@
-"""The model calls whose messages are on the span around them, as Mastra's are: taken from there. Pure.
+"""Take the messages of model calls from the span around them, as Mastra needs. Pure.
 
 A request shows only that a tool was called and that it gave a result. Both are known from the steps before: the answer has
-the call, and the tool's span has the result. What is not found stays lost, so that such a run is refused.
+the call, and the tool's span has the result. Anything not found there stays lost, so that such a run is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TAKEN: Final = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.RESPONSE_ID)
 
 @dataclass(slots=True)
 class _Asked:
-    """The tools that the steps of one agent asked for, in order; what a request shows of them is used up."""
+    """The tools that the steps of one agent asked for, in order; each appearance in a request uses one up."""
 
     calls: list[JsonObject] = field(default_factory=list[JsonObject])
     results: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -46,7 +46,7 @@ class _Asked:
 
 
 def of_steps(spans: Sequence[SpanRecord]) -> dict[str, dict[str, AttributeValue]]:
-    """Return what each step says of the model call in it, by the step's span id."""
+    """Return each step's content of the model call in it, by the step's span id."""
     steps = [span for span in spans if span.text(genai.OPERATION_NAME) == STEP]
     results = {
         str(span.text(genai.TOOL_CALL_ID)): str(span.text(genai.TOOL_CALL_RESULT))

@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def outcome(self) -> str | None:
-        """Return how it ended: its exception, or else its output."""
+        """Return its exception, or else its output."""
         return self.error or self.output
 
     @property
@@ -98,9 +98,9 @@ class Run:
     enclosing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Span id of a nested exchange -> span id of the exchange around it (a model call inside a tool)."""
     gaps: tuple[Gap, ...] = ()
-    """What is known to be missing: orphan spans, dropped attributes, bodies over the limit, files read in unmarked code."""
+    """The known gaps: orphan spans, dropped attributes, bodies over the limit, files read in unmarked code."""
     verified: bool = False
-    """A replay in another process was seen to be identical. The store knows that, the spans do not."""
+    """A replay in another process was identical. Only the store records that, not the spans."""
 
     @property
     def status(self) -> RunStatus:
@@ -197,7 +197,7 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
 def _random_state(entry: SpanRecord, spans: tuple[SpanRecord, ...]) -> str | None:
     """Return the state of `random` that a replay begins with.
 
-    Of a run that drew nothing it is made from the run's id: what a changed program draws is then the same in each replay.
+    If the run drew nothing, it is derived from the run's id, so that a changed program draws the same in each replay.
     """
     recorded_state = entry.text(genai.ENTRY_RANDOM_STATE)
     if recorded_state != genai.RANDOM_UNUSED:
@@ -254,14 +254,14 @@ OPERATION_IN: Final[Mapping[KitScope, str]] = {
     KitScope.TOOL_SPAN: genai.OP_EXECUTE_TOOL,
     KitScope.RETRIEVAL_SPAN: genai.OP_RETRIEVAL,
 }
-"""Scope -> the operation of the spans in it, none of which is an exchange."""
+"""Scope -> the operation of its spans, which are not exchanges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitField:
     """One thing that a run depended on.
 
-    Present if every span in `scope` has one of `attributes` and does not say through `omitted` that content was left out.
+    Present if every span in `scope` has one of `attributes` and no attribute of `omitted`.
     """
 
     name: str
@@ -296,10 +296,10 @@ LEVELS: Final[Mapping[int, str]] = {
 RE_ENACTED_FROM: Final = 3
 """The lowest level at which a run can be re-enacted by itself. Below it, a run is a cold case."""
 NO_EXCHANGES: Final = "no_exchanges"
-"""What keeps a run without exchanges from the next level, whatever else it lacks."""
+"""Reason why a run without exchanges misses the next level, whatever else it lacks."""
 UNSEEN: Final = ", not verified"
 NOT_VERIFIED: Final = "not_verified"
-"""What keeps a run that lacks nothing from level 6: no replay of it was seen, and no recording looks at everything."""
+"""Reason why a run without gaps misses level 6: no replay of it was identical, and no recording covers everything."""
 
 _ANSWER = (genai.RESPONSE_BODY, genai.ERROR_CHAIN)
 
@@ -356,12 +356,12 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """The level that a run can reach, and the names of what keeps it from the next ones."""
+    """The level that a run can reach, and the names of everything it lacks for the next ones."""
 
     level: int
     missing: tuple[Missing, ...]
     blocking: tuple[str, ...] = ()
-    """What keeps it from the next level: names of kit fields, kinds of gaps, or `NO_EXCHANGES`."""
+    """Everything missing for the next level: names of kit fields, kinds of gaps, or `NO_EXCHANGES`."""
 
     @property
     def means(self) -> str:
@@ -388,10 +388,10 @@ def spans_in_scope(run: Run, scope: KitScope) -> list[SpanRecord]:
 def readiness(run: Run) -> Readiness:
     """Return how far the run can be re-enacted: one level below the first that `KIT` or a gap rules out.
 
-    Level 6 is earned: nothing is known to be lacking, and a replay of the run was identical.
+    Level 6 is earned: no gap is known, and a replay of the run was identical.
 
-    A run without exchanges reaches level 2 at most, by what another instrumentation recorded of its tools. Below level 3, a run
-    that used no tool stays at level 1: there is no tool whose output could be frozen.
+    A run without exchanges reaches level 2 at most, if another instrumentation recorded its tools. Below level 3, a run
+    that used no tool stays at level 1: it has no tool output to freeze.
     """
     scopes = {scope: spans_in_scope(run, scope) for scope in KitScope}
     lacking: dict[KitField, list[str]] = defaultdict(list)

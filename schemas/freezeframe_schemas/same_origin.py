@@ -1,4 +1,4 @@
-"""Where an HTTP request comes from: a program, one of our pages, or someone else's page in a browser on this machine.
+"""Determine the origin of an HTTP request: a program, one of our pages, or another page in a browser on this machine.
 
 A page of any origin can make its visitor's browser send requests to loopback. It cannot choose the headers that are read here:
 the browser sets ``Host``, ``Origin`` and ``Sec-Fetch-*``. Each of our HTTP listeners calls `why_foreign`, and sends
@@ -36,7 +36,7 @@ def why_foreign(
 
     Args:
         headers: the request's headers; case is ignored.
-        names: what ``Host`` may name, without its port; None for any, if strangers are expected.
+        names: hosts allowed in ``Host``, without the port; None for any, if strangers are expected.
         origins: other pages that may send requests.
         links: whether a link on someone else's page may lead here. The browser shows the answer; the page never sees it.
     """

@@ -2,8 +2,8 @@
 
     workers: int = setting(16, "Requests served at once.", whole(1, 256))
 
-The agent and the collector share it, so it imports only the standard library. A fault never stops the reading: it goes to
-the caller's list with its place, and the setting keeps its default.
+The agent and the collector share it, so it imports only the standard library. A fault never stops the reading:
+it is added to the caller's list with its place, and the setting keeps its default.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueKind:
-    """Allowed values, and their form in an environment variable."""
+    """The allowed values of a setting, and their form in an environment variable."""
 
     expected: str
-    """What a value must be, as errors and the reference say it."""
+    """Description of valid values, for errors and the reference."""
     accepts: Callable[[Any], bool]
     parse: Callable[[str], object] = str
     """Reads a variable's text; raises ValueError or LookupError if it is not valid."""

@@ -93,7 +93,7 @@ def decode_exception(text: str) -> BaseException:
 def keep_state(
     cls: type[_E], write: Callable[[_E], Mapping[str, object]], read: Callable[[_E, Mapping[str, Any]], None]
 ) -> None:
-    """Keep more of exceptions of a class than their attributes: `write` says what, as plain data, and `read` puts it back."""
+    """Keep more of a class's exceptions than their attributes: `write` returns it as plain data, and `read` restores it."""
     _KEPT[cls] = (write, read)
 
 
@@ -214,7 +214,7 @@ def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> 
 
 
 def _plain(base: Any, value: Any) -> Any:
-    """Return the content of a subclass of a JSON type as that type; what the class makes of `str()` is something else."""
+    """Return the content of a subclass of a JSON type as that type; its `str()` may differ."""
     return str.__str__(value) if base is str else base(value)
 
 
@@ -244,7 +244,7 @@ def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[
 
 
 def state_of(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Yield what an exception holds besides its arguments: attributes, `filename`, `code`, those of ``__slots__``."""
+    """Yield an exception's state besides its arguments: attributes, `filename`, `code`, those of ``__slots__``."""
     held, made = vars(error), _made_from(type(error), error.args)
     yield from ((name, item) for name, item in held.items() if name == "__notes__" or not name.startswith("__"))
     for base in type(error).__mro__[:-1]:
@@ -339,7 +339,7 @@ def _read_near(name: str, held: Any) -> Any:
 
 
 def _in_zone(moment: dt.datetime, name: str) -> dt.datetime:
-    """Return the moment in a zone by name: its text says the offset, which also says which of two equal times it is."""
+    """Return the moment in a zone by name: the offset in its text also distinguishes two equal times."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -402,7 +402,7 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
 
 
 def _is_data(tag: str, cls: type) -> bool:
-    """Return whether a class is of the kind that the tag says, so that filling its fields makes data and nothing else."""
+    """Return whether a class is of the kind in the tag, so that filling its fields makes data and nothing else."""
     if hasattr(cls, "__del__"):  # it does something when it is thrown away
         return False
     if tag == "enum":

@@ -1,10 +1,12 @@
-"""What a replay's report says: its verdict, the exit code, what was not compared, and one line that sums it up. Pure.
+"""Judge a replay's report: its verdict, the exit code, the parts that were not compared, and one line that sums it up.
 
-Every command, page, test and document that judges a replay asks here, so that a word means the same wherever it is read.
+Pure. Every command, page, test and document that judges a replay uses this module, so that a word means the
+same everywhere.
 
-The rule: a verdict never claims more than was compared. *Compared* is a step that answered a request equal to the recorded
-one, and an outcome equal to the recorded one. If neither was compared, the replay is incomparable, whatever it did. Anything
-in the run that was not compared, or that differed and was told not to count, is named on the same line as the verdict.
+The rule: a verdict never claims more than was compared. *Compared* is a step that answered a request equal to
+the recorded one, and an outcome equal to the recorded one. If neither was compared, the replay is incomparable.
+Anything in the run that was not compared, or whose difference was to be ignored, is named on the same line as
+the verdict.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ class Verdict(StrEnum):
     """Verdicts of a replay."""
 
     IDENTICAL = "identical"
-    """Everything that was compared is equal, something was compared, and the headline names what was not."""
+    """Everything compared is equal, something was compared, and the headline names the rest."""
     SAME_IN_MEANING = "same in meaning, reconstructed"
     """The same for a run that another instrumentation recorded: meaning was compared, since its bytes are not known."""
     DIVERGED = "diverged"
     """The program behaved differently than recorded."""
     INCOMPARABLE = "incomparable"
-    """The replay says nothing about the program's behaviour; `why_incomparable` says why."""
+    """The replay shows nothing about the program's behaviour; `why_incomparable` gives the reason."""
 
     @property
     def agrees(self) -> bool:
@@ -73,9 +75,9 @@ _SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.NETWORK: "a client that no seam covers tried to reach the network",
     DivergenceKind.FENCED: "the program was blocked by a fence",
 }
-"""Divergences after which nothing can be said: the question was a different one, or the program was stopped before it decided.
+"""Divergences after which no verdict is possible: the input was another one, or the program was stopped early.
 
-The recorded run may have done the same without being seen, so it is not a change of behaviour either.
+The recorded program may have done the same unrecorded, so it need not be a change of behaviour.
 """
 
 _BROKEN_CODE: Final = frozenset(
@@ -103,7 +105,7 @@ _LEFT_OPEN: Final[Mapping[Check, str]] = {
     Check.OPAQUE: "an object that can be compared by class only",
     Check.NOT_SEEN: "not seen by the replay",
 }
-"""How far the input or outcome was compared, if not fully -> in words."""
+"""Extent of an incomplete comparison of input or outcome -> in words."""
 _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
     Why.KEY: ("that needs the key to compare", "that need the key to compare"),
     Why.DERIVED: ("made from a surrogate", "made from surrogates"),
@@ -119,7 +121,7 @@ _ROOT_LANE: Final = "root"
 
 
 def verdict(report: Report) -> Verdict:
-    """Return whether the replay re-enacted the recording, diverged from it, or says nothing."""
+    """Return whether the replay re-enacted the recording, diverged from it, or shows nothing."""
     if why_incomparable(report) is not None:
         return Verdict.INCOMPARABLE
     if report.divergences:
@@ -133,7 +135,7 @@ def exit_code(report: Report) -> int:
 
 
 def why_incomparable(report: Report) -> str | None:
-    """Return why the report says nothing about the program's behaviour, or None if it does say something."""
+    """Return why the report shows nothing about the program's behaviour, or None if it does."""
     if not report.entered:
         return "the program never reached the recorded entry point"
     first = report.first
@@ -148,15 +150,16 @@ def why_incomparable(report: Report) -> str | None:
 
 
 def not_compared(report: Report) -> tuple[str, ...]:
-    """Return what an identical replay leaves open, a few words each: not compared, or different and told not to count.
+    """Return the points that an identical replay leaves open, a few words each: not compared, or different and ignored.
 
-    This is the place to add another such thing (a field of `Report`, a phrase here): everything prints it from here.
+    To add another (a field of `Report`, a phrase here), change only this function: everything prints its
+    result.
     """
     return tuple(_not_compared(report))
 
 
 def headline(report: Report) -> str:
-    """Return the verdict as one line: what was compared, what was not, or where the replay left the recording.
+    """Return the verdict as one line: the extent of the comparison, or the place where the replay left the recording.
 
     Holds texts of the recording unescaped: the caller that prints it escapes them.
     """
@@ -186,7 +189,7 @@ def why_nothing_to_check(fixture: Fixture) -> str | None:
 
 
 def title(divergence: Divergence) -> str:
-    """Return what a divergence is and where, without its code: ``diverged at step 3 (tool track, lane root)``."""
+    """Return kind and place of a divergence, without its code: ``diverged at step 3 (tool track, lane root)``."""
     place = "" if divergence.step is None else f" at step {divergence.step}"
     about = " ".join(part for part in (divergence.call_kind, divergence.name) if part)
     lane = f"lane {divergence.lane or _ROOT_LANE}" if divergence.step is not None or divergence.call_kind else ""
@@ -195,7 +198,7 @@ def title(divergence: Divergence) -> str:
 
 
 def judged_to_json(report: Report) -> str:
-    """Return the report as JSON for other programs, with its judgement: verdict, headline, what was not compared."""
+    """Return the report as JSON for other programs, with its judgement: verdict, headline, uncompared parts."""
     judgement = {
         "verdict": verdict(report).value,
         "headline": headline(report),
@@ -239,7 +242,7 @@ def _why_open(report: Report) -> str | None:
 
 
 def _changed_code(report: Report) -> str:
-    """Return which code that a replay skips has changed, with what is identical apart from it; empty if none has."""
+    """Name the changed code that a replay skips, and the extent of the identical rest; empty without changes."""
     if not report.changed_code:
         return ""
     named = tuple(f"{name} ({place})" for name, place in report.changed_code.items())

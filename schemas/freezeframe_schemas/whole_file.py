@@ -1,4 +1,4 @@
-"""Write a file whole or not at all: beside it first, then in its place."""
+"""Write a file whole or not at all: to a temporary file next to it, then in its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def replace_file(path: Path, content: str | bytes | Iterable[bytes], *, is_priva
     Args:
         path: the file, in a directory that exists.
         content: all of it.
-        is_private: let nobody but its owner read it.
+        is_private: let only its owner read it.
 
     Raises:
         OSError: it cannot be written; the old file is as it was.

@@ -1,6 +1,6 @@
 """Count the values of an OTLP request in protobuf before any object is made: ten million empty ones fit into 20 MB.
 
-Only lengths are read. Anything that is not protobuf is left to the parser, which says so.
+Only lengths are read. The parser reports anything that is not protobuf.
 
 Source: protobuf, "Encoding"; opentelemetry-proto v1.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from freezeframe_schemas.errors import WireError
 
 _FIELDS_PER_VALUE: Final = 4
-"""An attribute has a key, a value and what the value holds; a span has eight more fields."""
+"""An attribute has a key, a value and the value's content; a span has eight more fields."""
 _LONG_TAG: Final = 3
 """A field with a number above 15 takes as long to skip as four others, and OTLP has one of them, the flags of a span."""
 _DEPTH: Final = 120
@@ -95,7 +95,7 @@ def _count(body: bytes, fields: _Fields, what: str, most_values: int) -> None:
                     at += 8
                 elif kind == 5:
                     at += 4
-                if tag < 8:  # there is no field 0: the parser refuses this message
+                if tag < 8:  # protobuf has no field 0: the parser refuses this message
                     at = end
                 # A group begins or ends: its content is counted like the rest.
             if not outer:
@@ -108,7 +108,7 @@ def _count(body: bytes, fields: _Fields, what: str, most_values: int) -> None:
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """Return the number at `at` and the position after it; the end if there is no valid number."""
+    """Return the number at `at` and the position after it; the end if no valid number is there."""
     value = 0
     for shift in range(0, 70, 7):
         byte = body[at]

@@ -49,7 +49,7 @@ class Limits:
 
 
 NO_LIMITS: Final = Limits(spans=1 << 62, values=1 << 62, span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
-"""For files, and for what the log accepted: it stays valid if a limit has changed since or a stage exceeded one."""
+"""For files, and for the log: accepted spans stay valid if a limit has changed since or a stage exceeded one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

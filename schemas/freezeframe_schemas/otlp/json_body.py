@@ -2,7 +2,7 @@
 
 Values are counted before any object is made. A body that the parser refuses is repaired and parsed again: half a surrogate pair
 (what ``JSON.stringify`` makes of a cut emoji) and bytes that are not UTF-8 become U+FFFD, and a value nested too deeply
-becomes null. `restored` says on the span how many texts were repaired. A span with such a deep value is rejected later, since
+becomes null. `restored` notes on the span how many texts were repaired. A span with such a deep value is rejected later, since
 protobuf allows only half of `_DEPTH`.
 
 Source: RFC 8259, section 8.2, "Unicode Characters"; opentelemetry-proto, "JSON Protobuf Encoding".
@@ -39,7 +39,7 @@ _CARRIER: Final = {"traceId": "1" * 32, "spanId": "1" * 16}
 class JsonBody:
     content: dict[str, Any]
     mark: str
-    """Marks where a text was repaired, until `restored`; empty if nothing was. It is random, so no sender can write it."""
+    """Marks the repaired places of a text until `restored`; empty without repairs. It is random, so no sender can write it."""
 
     def restored(self, item: Any) -> tuple[Any, int]:
         """Return a part of the content with U+FFFD in place of the marks, and how many there were."""

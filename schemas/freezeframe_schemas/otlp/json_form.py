@@ -1,4 +1,4 @@
-"""OTLP/JSON and SpanRecord, both ways: what OTLP/HTTP carries as ``application/json`` and what the file exporter writes.
+"""OTLP/JSON and SpanRecord, both ways: the ``application/json`` of OTLP/HTTP, which the file exporter writes, too.
 
 Source: opentelemetry-proto ``docs/specification.md``, "JSON Protobuf Encoding": ids are hex (not base64), 64-bit integers
 are decimal strings, enums are numbers, bytes are base64.
@@ -34,7 +34,7 @@ _INT64 = range(-(2**63), 2**63)
 _Write = Callable[[Any], Any]
 _Read = Callable[[Any], Any]
 _Field = tuple[str, str, _Write, _Read]
-"""Name in JSON, name here, and how a value is written and read."""
+"""Name in JSON, name here, and functions to write and read a value."""
 
 
 def spans_to_otlp_json(spans: Iterable[SpanRecord]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def spans_from_otlp_json(request: Any) -> list[SpanRecord]:
     specification asks.
 
     Raises:
-        WireError: a field has a form that the specification does not allow; the message says where.
+        WireError: a field has a form that the specification does not allow; the message names the place.
     """
     spans: list[SpanRecord] = []
     try:
@@ -203,7 +203,7 @@ def _same(value: Any) -> Any:
 
 
 def _many(kind: Callable[..., _V], fields: Sequence[_Field], name: str) -> tuple[_Write, _Read]:
-    """Return how the events or links of a span are written and read."""
+    """Return the functions that write and read the events or links of a span."""
     return (
         lambda values: [_write(value, fields) for value in values],
         lambda items: tuple(kind(**_read(item, fields)) for item in _items(items, name)),

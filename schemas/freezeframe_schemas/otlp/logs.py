@@ -73,7 +73,7 @@ def _read_json(given: dict[str, Any], message: _M) -> _M:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedLogs:
-    """A logs request: its GenAI events as spans, and how many records were something else."""
+    """A logs request: its GenAI events as spans, and the number of other records."""
 
     events: Decoded = field(default_factory=Decoded)
     others: int = 0
@@ -132,7 +132,7 @@ def decode_json_logs(body: bytes, limits: Limits) -> DecodedLogs:
 def _read_json_record(record: dict[str, Any]) -> LogRecord:
     ids = {name: bytes.fromhex(record.get(name) or "") for name in ("traceId", "spanId")}
     rest = {name: value for name, value in record.items() if name not in ids}
-    # OTLP/JSON writes these two in hex, where protobuf's JSON has base64.
+    # OTLP/JSON writes these two in hex, in place of base64 as in protobuf's JSON.
     read = _read_json(rest, _protobuf().record())
     read.trace_id, read.span_id = ids["traceId"], ids["spanId"]
     return _bounded(read)

@@ -1,8 +1,8 @@
 """Log records of coding agents: one run for each session.
 
-Claude Code, Codex CLI and Gemini CLI report what they do in log records, which have the session's id and, as a rule, no span.
-So the run's trace id is made from the session's id, and every record of the session is a root of that run. A record with a
-duration is written when what it reports has ended. The dialects interpret it.
+Claude Code, Codex CLI and Gemini CLI report their work in log records, which have the session's id and, as a rule, no span.
+So the run's trace id is made from the session's id, and every record of the session is a root of that run. A
+record with a duration is written when the reported operation has ended. The dialects interpret it.
 
 Source: code.claude.com/docs/en/monitoring-usage; openai/codex, codex-rs/otel; google-gemini/gemini-cli,
 packages/core/src/telemetry.

@@ -1,4 +1,4 @@
-"""The store's tables: columns, DDL, and spans to rows and back. Pure; the one definition of what is stored.
+"""The store's tables: columns, DDL, and spans to rows and back. Pure; the only definition of the stored form.
 
 Must never talk to a store.
 """

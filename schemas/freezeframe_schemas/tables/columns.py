@@ -1,8 +1,9 @@
-"""The columns of the store, each defined once: name, type, where the value comes from, what it means.
+"""The columns of the store, each defined once: name, type, source, meaning.
 
-A span is in few columns: `attributes` and `refs` have all its attributes, `origin` what it shares with the other spans of its
-process, `rest` what most spans lack. What people filter, group and sum by is also in typed columns, which are never read
-back. Every other column is an expression over these, and takes no space. It is long because it is a list.
+A span is in few columns: `attributes` and `refs` have all its attributes, `origin` those it shares with the
+other spans of its process, `rest` those that most spans lack. Values to filter, group and sum by are also in
+typed columns, which are never read back. Every other column is an expression over these, and takes no space. It
+is long because it is a list.
 
 The DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md`` come from these definitions. Nothing else may name
 a column's type.
@@ -59,7 +60,7 @@ _READ_FROM_TEXT: Final = {
     "Nullable(Bool)": "if(mapContains({0}, {1}), {0}[{1}] = 'true', NULL)",
     "Array(LowCardinality(String))": "JSONExtract({0}[{1}], 'Array(String)')",
 }
-"""How a column of each type is computed from the map `attributes` or `resource`."""
+"""Column type -> expression over the map `attributes` or `resource`."""
 
 
 def _field(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Column:
@@ -430,7 +431,7 @@ TYPE_OF: Final[Mapping[str, str]] = {
     for start, name in (("Nullable(Int", "int"), ("Nullable(F", "double"), ("Nullable(B", "bool"), ("Array(", "json"))
     if column.type.startswith(start)
 }
-"""The type that an attribute has unless it is written down, where that is not text."""
+"""Attribute -> its type if no other is stored, for attributes that are not text."""
 
 _OF_A_CALL: Final = (
     "tenant, trace_id, span_id, parent_span_id, start_time, name, status, service, commit, run_id, user_id, operation,"

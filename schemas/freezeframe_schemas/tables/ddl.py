@@ -43,8 +43,10 @@ _PRICES: Final = (
 )
 _PRICED: Final = f"replaceRegexpOne(%s, {_PRICES}, '\\\\1')"
 PRICED_AS: Final = f"if(response_model != '', {_PRICED % 'response_model'}, {_PRICED % 'request_model'})"
-"""The longest `prefix` in `prices` that the name of the model begins with; empty without one. The engine makes one pattern of
-the prices, so that a call's price is found without the other calls. The two columns are searched separately, because each has a
+"""The longest `prefix` in `prices` that the name of the model begins with; empty without one.
+
+The engine compiles the prices into one pattern, so that a call's price is found without the other calls. The
+two columns are searched separately, because each has a
 dictionary. With thousands of prices, ``extract`` would take seconds to prepare the pattern."""
 _WORDS: Final = "{words:String}"
 _LONGEST_WORD: Final = f"arraySort(word -> -length(word), extractAll({_WORDS}, '%s'))[1]"
@@ -52,7 +54,7 @@ _MESSAGE: Final = "JSONExtractString(s.rest, 'status_message')"
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
 _QUOTED_TWICE: Final = ((r"\\\\u", r"\u"), (r"\\u", r"\u"))
-"""JSON in JSON, and that in JSON, as it is replaced."""
+"""Escapes of JSON in JSON, up to two levels, with their replacements."""
 _ESCAPED: Final = r"\\u([0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2})"
 """A character of JSON; not half of one, as emoji are written."""
 _AS_XML: Final = r"&#x\1;"
@@ -65,13 +67,13 @@ _BETWEEN_WORDS: Final = (
         r" \1 ",
     ),
 )
-r"""What is replaced, in lower case, for an index that ends words at ASCII only. First what JSON escapes: ``\nrefused`` is
+r"""Replacements, in lower case, for an index that ends words at ASCII only. First what JSON escapes: ``\nrefused`` is
 `refused` after a line break, or in a path ``nrefused``, so it becomes both. Then signs beyond ASCII, and each character of a
 script without spaces is a word. Ranges, because the engine takes a hundredth of a second to compile ``\p{L}``."""
 _FOR_RUNS: Final = frozenset(
     {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource"}
 )
-"""Columns that the feed of `run_rows` reads, and no others: whenever its text changes, the rows of all runs are made again."""
+"""All columns that the feed of `run_rows` reads: whenever its text changes, the rows of all runs are rebuilt."""
 DATABASE: Final = "freezeframe"
 """Default database of readers. Never chDB's ``default``: that one gives access to files of the host."""
 

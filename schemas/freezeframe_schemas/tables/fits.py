@@ -31,7 +31,7 @@ FITS: Final[Mapping[str, Callable[[AttributeValue], Any]]] = {
     "Nullable(Int64)": _int,
     "Nullable(Float64)": _double,
 }
-"""Column type -> what a column of it holds of an attribute's value."""
+"""Column type -> function from an attribute's value to the column's."""
 
 
 def holds_numbers(value: AttributeValue, limit: int) -> bool:

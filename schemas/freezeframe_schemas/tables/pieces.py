@@ -13,8 +13,10 @@ from typing import Final
 from freezeframe_schemas.tables.columns import PIECE_LIMIT
 
 HASH_BYTES: Final = 12
-"""96 bits: no accidental match within a run, and 2**48 hashes of work to make two pieces of one run share a name. Hashes are a
-third of what is stored, so each byte counts."""
+"""96 bits: no accidental match within a run, and 2**48 hashes of work to make two pieces of one run share a name.
+
+Hashes are a third of the stored bytes, so each byte counts.
+"""
 _COMPACT: Final = (b',{"', b'],"')
 _SPACED: Final = (b', {"', b'], "')
 """Cut before an object that follows another in an array (a message, a tool), and at the end of an array before the next key.

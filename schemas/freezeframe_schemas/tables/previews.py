@@ -1,4 +1,4 @@
-"""Short readable starts of what a span asked and was answered, for lists of steps. Never read back into a span.
+"""Short readable starts of a span's request and answer, for lists of steps. Never read back into a span.
 
 One line each: blanks and line ends become one space, and a JSON string is shown decoded. So a result looks the same as a
 tool's answer and as the next request's last message, and is stored once.
@@ -39,7 +39,7 @@ _DECODER: Final = json.JSONDecoder(strict=False)
 
 
 def input_preview(large: Mapping[str, bytes]) -> str:
-    """Return the start of what was asked last, from a span's content attributes."""
+    """Return the start of the last question, from a span's content attributes."""
     for name in _INPUTS:
         if raw := large.get(name):
             if name == genai.INPUT_MESSAGES and (last := raw.rfind(_MARK)) >= 0:
@@ -49,7 +49,7 @@ def input_preview(large: Mapping[str, bytes]) -> str:
 
 
 def output_preview(large: Mapping[str, bytes]) -> str:
-    """Return the start of what was answered, from a span's content attributes."""
+    """Return the start of the answer, from a span's content attributes."""
     for name in _OUTPUTS:
         if raw := large.get(name):
             if name == genai.OUTPUT_MESSAGES:

@@ -1,6 +1,6 @@
 """Spans to rows; `reading` is the way back, and the round trip is exact.
 
-Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types too.
+Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` rebuilds the spans given to ``rows_from_spans``, types included.
 Every attribute goes to the map `attributes`; large and content attributes go to payload pieces (`refs`), and chunk borders to
 their own columns. The typed columns next to them are only for queries.
 """
@@ -88,7 +88,7 @@ def rows_from_spans(
         run_hours: trace id -> the hour under which the run's rows are stored, in seconds; a run that is not listed takes the
             hour of its first span here. It only affects the place on disk: reading is correct whatever it is.
         stored: trace id -> hashes of pieces that the store holds already, which are left out of `Rows.payloads`.
-        memory: what was cut before, to save cutting it again.
+        memory: earlier cuts, to save cutting again.
     """
     hours = _run_hours(spans) | dict(run_hours or {})
     return _Writer(spans, hours=hours, stored=stored or {}, memory=memory or CutMemory()).write()
@@ -146,7 +146,7 @@ _TYPED: Final = {
     for column in STORED_SPAN_COLUMNS
     if column.source is Source.SPAN and column.type in FITS
 }
-"""Attribute -> its column, and what that holds of a value."""
+"""Attribute -> its column, and the function that fills it."""
 _LOOKED_AT: Final = CONTENT_ATTRIBUTES | {*TYPE_OF}
 """Attributes that may not be text, or belong to the large ones: `_place` looks at them."""
 
@@ -240,7 +240,7 @@ class _Writer:
         return cuts
 
     def _origin(self, span: SpanRecord, tenant: str) -> str:
-        """Return what the span shares with others of its process; keep the large values of its resource."""
+        """Return the attributes that the span shares with others of its process; keep the large values of its resource."""
         # spans of one batch share these objects; the ids are safe because the span list keeps them alive
         scope = span.scope
         fields = (scope.name, scope.version, scope.schema_url, scope.dropped_attributes_count)

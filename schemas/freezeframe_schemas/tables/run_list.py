@@ -1,6 +1,7 @@
-"""The statement that lists runs: a page of them, how many match, and what the list can be narrowed down by.
+"""The statement that lists runs: a page of them, the number that match, and the facets to narrow the list by.
 
-Its text follows from a few choices, and whatever a person typed is in its parameters. So a collector can recognise it.
+Its text follows from a few choices, and everything that a person typed is in its parameters. So a collector can
+recognise it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ FACETS: Final[Mapping[str, str]] = {
     "day": "[toString(toDate(start_time, 'UTC'))]",
     "label": "[marked.word]",
 }
-"""What the list is narrowed down by -> the values that a row of the view ``runs`` has of it."""
+"""Facet of the list -> its values in a row of the view ``runs``."""
 ONCE: Final = "enable_materialized_cte = 1"
 """Setting of an engine that plans the view `runs` once for the statement: planning it takes longer than reading it."""
 _LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
@@ -61,7 +62,7 @@ MAX_VALUES: Final = 8
 """Values of a facet that are offered: the most frequent, and of days the latest."""
 _OF_ANOTHER: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ANOTHER))
 MEANT: Final = f"steps > 0 AND trace_id NOT IN (SELECT trace_id FROM run_rows WHERE hasAny(gaps, [{_OF_ANOTHER}]))"
-"""Of the runs that nobody named, those that somebody may mean."""
+"""Condition on runs that ``last`` and the like may mean."""
 _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
 
 
@@ -134,7 +135,7 @@ def list_statement(asked: RunList, *, once: bool = False) -> str:
     One statement for all of it: each that is answered by a reader has its own process.
 
     Args:
-        asked: what the text follows from.
+        asked: the choices that determine the text.
         once: plan the view once, not for each use of its rows; needs an engine that has the setting `ONCE`.
 
     Raises:

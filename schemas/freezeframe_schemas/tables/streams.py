@@ -1,9 +1,9 @@
-"""Streamed answers with their events folded: what nearly all events share is kept once, and what each says is joined.
+"""Streamed answers with their events folded: parts common to nearly all events are kept once, and their contents are joined.
 
     data: {"id":"c1","delta":{"content":"Hel"}}␊␊data: {"id":"c1","delta":{"content":"lo"}}␊␊data: [DONE]␊␊
 
-is folded into the constant parts of such an event, what is between events, and for each part that differs the lengths and
-the parts joined, here ``Hello``::
+is folded into the constant parts of such an event, the text between events, and for each varying part its
+lengths and its joined text, here ``Hello``::
 
     ␂data: {"id":"c1","delta":{"content":"␃"}}␊␊␂␃␃data: [DONE]␊␊␂$#␂Hello
 
@@ -25,9 +25,9 @@ FOLDED: Final = b"\2"
 _PART: Final = b"\3"
 MARKS: Final = (b"\0", b"\1", FOLDED, _PART)
 _END: Final = b"\n\n"
-"""What an event ends with."""
+"""The end of an event."""
 _EVENTS: Final = (b"data:", b"event:", b"id:", b":")
-"""What a stream of server-sent events begins with."""
+"""Possible starts of a stream of server-sent events."""
 _SAMPLES: Final = 5
 _MIN_EVENTS: Final = 6
 _MAX_EVENT_BYTES: Final = 90
@@ -46,7 +46,7 @@ class Folded(NamedTuple):
 
     frames: list[bytes]
     texts: list[bytes]
-    """What the events say, one for each part that differs."""
+    """The contents of the events, one text for each varying part."""
     is_noise: list[bool]
     """Of each text, whether it only pads."""
 
@@ -117,7 +117,7 @@ def unfolded_sql(value: str) -> str:
 
 
 def _constants(raw: bytes) -> list[bytes] | None:
-    """Return what most events in the middle of the stream share: the parts before, between and after those that differ."""
+    """Return the constant parts of most events in the middle of the stream: before, between and after the varying ones."""
     shapes: defaultdict[tuple[bytes, ...], list[list[bytes]]] = defaultdict(list)
     at = raw.find(_END, len(raw) // 2) + len(_END)
     for _ in range(_SAMPLES):

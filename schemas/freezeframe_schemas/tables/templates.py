@@ -7,8 +7,9 @@ they appear; the rest is its template, a short text with a hole for each piece, 
     {"role":"user","content":"<several sentences>"}  ->  {"role":"user","content":"␀"}  and one piece
 
 The template with its holes filled in order is the value, byte for byte, whatever it holds: cuts are only places, and nothing is
-parsed or rewritten. A streamed answer is folded (`streams`), with a hole for what its events say if it is long. What else would
-make a poor template (not JSON, bytes, a long history of short messages) has none, and is its pieces joined (`pieces`).
+parsed or rewritten. A streamed answer is folded (`streams`), with a hole for the contents of its events if they are long.
+A value that would make a poor template (not JSON, bytes, a long history of short messages) has none, and is
+stored as its pieces (`pieces`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A file has one SELECT that makes the columns, with one or more lines for each; t
 
     row_number() OVER (...) AS step, -- Place in the run, from 1
 
-A column without one has the description of the table's column of that name. ``*`` is all columns of what FROM names.
+A column without one has the description of the table's column of that name. ``*`` is all columns of the table in FROM.
 """
 
 from __future__ import annotations

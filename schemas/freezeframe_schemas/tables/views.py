@@ -2,8 +2,8 @@
 
 Each column is described in the file, after it, or by the table's column of that name: see `view_columns`.
 
-`replay_kit` and `readiness` say in SQL what `freezeframe_schemas.run` says in Python, from the same rows (`run.KIT`); a test
-checks that they agree.
+`replay_kit` and `readiness` are the SQL form of `freezeframe_schemas.run`, from the same rows (`run.KIT`); a
+test checks that they agree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENTRY_RANK: Final = (
     "toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time,"
     " if(s.begun = '', s.span_id, s.parent_span_id), s.begun != ''"
 )
-"""As `run.build_run` finds the entry point: the span that is marked, else the root, else the first. A pending span comes after
+"""The same order as in `run.build_run`: the marked span, else the root, else the first. A pending span comes after
 its entry span, and replaces it if it is missing."""
 _PLACES: Final = {
     key: at
@@ -122,7 +122,7 @@ COMMENT 'One row per run: for each field of the replay kit, how many of the span
 
 
 def _level_sql() -> str:
-    """Return expressions for a WITH over a row `r` of `run_rows` beside `exchanges`: `level`, and what it follows from."""
+    """Return expressions for a WITH over a row `r` of `run_rows` joined with `exchanges`: `level`, and its inputs."""
     fields = ", ".join(f"({quoted(f.name)}, {f.level - 1}, {bit}, {int(f.scope in OPERATION_IN)})" for bit, f in enumerate(KIT))
     kinds = ", ".join(quoted(kind.value) for kind in CEILINGS)
     ceilings = ", ".join(str(ceiling) for ceiling in CEILINGS.values())
@@ -143,10 +143,10 @@ def _level_sql() -> str:
 
 
 REPLAYED: Final = "replay"
-"""Span id of the row of `labels` that says that a replay of the run was identical."""
+"""Span id of the row of `labels` that records an identical replay of the run."""
 VERIFIED: Final = f"(r.tenant, r.trace_id) IN (SELECT tenant, trace_id FROM {{db}}.labels WHERE span_id = '{REPLAYED}')"
 _LEVEL: Final = "if(reached = 2 AND NOT used_tools, 1, reached) AS level, -- How far the run can be re-enacted"
-"""A column over what `_level_sql` says."""
+"""A column over the expressions of `_level_sql`."""
 
 
 def readiness_sql() -> str:
@@ -212,7 +212,7 @@ def _bits(kit: str) -> str:
 
 
 def _fields(*scopes: KitScope) -> str:
-    """Return the kit's fields of these scopes in SQL: what `_needs` says of each, and its bit."""
+    """Return the kit's fields of these scopes in SQL: the `_needs` of each, and its bit."""
     return str([(*_needs(kit_field), 1 << bit) for bit, kit_field in enumerate(KIT) if kit_field.scope in scopes])
 
 

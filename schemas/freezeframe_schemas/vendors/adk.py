@@ -21,7 +21,7 @@ _RESPONSE: Final = "gcp.vertex.agent.llm_response"
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESULT: Final = "gcp.vertex.agent.tool_response"
 _NOTHING: Final = ("{}", "N/A", "<not specified>")
-"""What it writes if a span has no such content, or if content capture is off."""
+"""Placeholder for absent content, or if content capture is off."""
 
 
 def _fits(span: SpanRecord) -> bool:
@@ -48,7 +48,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
 
 
 def _on_the_wire(request: JsonObject) -> JsonObject:
-    """Return the SDK's request as the wire has it: tools and system instruction next to the configuration, not in it."""
+    """Return the SDK's request in its wire form: tools and system instruction next to the configuration, not in it."""
     configuration = camel(as_object(request.get("config")))
     return {
         "contents": request.get("contents"),

@@ -30,7 +30,7 @@ from freezeframe_schemas.wire.gemini_stream import assemble
 from freezeframe_schemas.wire.openai_content import read_message
 
 _HIDDEN: Final = ("<REDACTED>", "[REDACTED]")
-"""What Claude Code and Codex write in place of a text that they must not log."""
+"""Placeholder of Claude Code and Codex for a text that they must not log."""
 
 _Derive = Callable[[str, SpanRecord, AttributeWriter], None]
 """Takes the event's name without the agent's own, the span and where to write."""
@@ -52,7 +52,7 @@ def _session_dialect(agent: CodingAgent, *, derive: _Derive, user: Sequence[str]
 
 
 def _read_prompt(span: SpanRecord, out: AttributeWriter) -> None:
-    """Write what a person asked the agent; without its text if the agent must not log it."""
+    """Write a person's prompt to the agent; without its text if the agent must not log it."""
     out.text(genai.ENTRY_KIND, genai.ENTRY_PROMPT)
     _read_text(genai.INPUT_MESSAGES, "user", span.text("prompt"), out)
 
@@ -64,12 +64,12 @@ def _read_text(name: str, role: str, text: str | None, out: AttributeWriter) -> 
 
 
 def _read_request(span: SpanRecord, out: AttributeWriter) -> None:
-    """Write what was asked for. This is not a call: the record of the answer, or of the failure, is."""
+    """Write the request. This record is not a call: that of the answer, or of the failure, is."""
     out.text(genai.REQUEST_MODEL, span.text("model"))
 
 
 def _read_call(span: SpanRecord, operation: str, out: AttributeWriter) -> None:
-    """Write what an answer and a failure have in common."""
+    """Write the fields that an answer and a failure share."""
     out.text(genai.OPERATION_NAME, operation)
     _read_request(span, out)
     out.integer(genai.HTTP_RESPONSE_STATUS_CODE, _count_of(span, "status_code"))
@@ -132,7 +132,7 @@ _CODEX_COUNTS: Final = (
     ("reasoning_token_count", genai.USAGE_REASONING_TOKENS),
 )
 _OF_A_MODEL: Final = ("responses", "completions", "unknown")
-"""Part of the endpoint of a model request; others exist, such as the list of models. Older versions do not name it."""
+"""Part of a model request's endpoint, to exclude others such as the list of models. Older versions record no endpoint."""
 
 
 def _codex(event: str, span: SpanRecord, out: AttributeWriter) -> None:

@@ -27,7 +27,7 @@ _OPERATIONS: Final = {
     "embedding": genai.OP_EMBEDDINGS,
     "retriever": genai.OP_RETRIEVAL,
 }
-"""What vendors call the kind of a span, in small letters."""
+"""Vendors' words for the kind of a span, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

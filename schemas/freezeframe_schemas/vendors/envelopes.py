@@ -1,4 +1,4 @@
-"""Envelopes: what a tool was called with and what it returned, out of the callbacks' objects in which vendors write both. Pure.
+"""Envelopes: a tool's arguments and result, unpacked from the callback objects in which vendors write both. Pure.
 
 The collector keeps the attributes as they were sent; this reads them for a replay.
 """
@@ -59,7 +59,7 @@ class McpRequest:
 
 
 def mcp_request_of(span: SpanRecord) -> McpRequest | None:
-    """Return the prompt or resource that a span of an MCP client asks for: both are nowhere else. None for other spans.
+    """Return the prompt or resource that a span of an MCP client requests: no other record has them. None for other spans.
 
     Source: logfire ``integrations/mcp.py``; OpenLLMetry ``opentelemetry-instrumentation-mcp``
     """

@@ -1,6 +1,6 @@
 """Our own exchange spans: GenAI attributes from the recorded bytes, if the sender did not put them there.
 
-The instrumentation writes them itself; this fills in for one that was told not to, or that does not know the provider's format.
+The instrumentation writes them itself, unless that is switched off or it does not know the provider's format.
 """
 
 from __future__ import annotations

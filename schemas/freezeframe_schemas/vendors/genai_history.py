@@ -38,7 +38,7 @@ _RENAMED_TEXTS: Final = (
     (genai.PAST_SYSTEM_FINGERPRINT_LANGSMITH, genai.OPENAI_SYSTEM_FINGERPRINT),
 )
 _STOP_REASON: Final = "anthropic.message.stop_reason"
-"""In the spans that the anthropic SDK sends by itself, in place of the conventions' finish reasons."""
+"""Used by spans of the anthropic SDK itself, in place of the conventions' finish reasons."""
 _COST: Final = "operation.cost"
 """In US dollars; Logfire and Pydantic AI write it."""
 _PROVIDERS: Final = {alias: row.name for row in PROVIDERS for alias in (row.name, *row.aliases)}

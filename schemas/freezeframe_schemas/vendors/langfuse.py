@@ -1,7 +1,7 @@
 """Langfuse SDK 5 (5.0.4 was recorded): ``langfuse.observation.*``, with input and output as JSON texts.
 
-Both are what the wrapper of an SDK, a callback or ``@observe`` saw: a request or its messages alone, an answer or its message
-alone, arguments, plain texts.
+Both depend on the source (SDK wrapper, callback or ``@observe``): a request or its messages alone, an answer or
+its message alone, arguments, plain texts.
 
 Source: https://github.com/langfuse/langfuse-python, langfuse/_client/attributes.py and langfuse/openai.py
 """

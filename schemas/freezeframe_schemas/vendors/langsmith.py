@@ -1,6 +1,6 @@
 """LangSmith's OTel export: the run's inputs and outputs as JSON texts, ``langsmith.span.kind``, ``langsmith.metadata.*``.
 
-The texts are what the traced function got: an OpenAI request and answer if the client is wrapped, LangChain's own messages
+The texts are those of the traced function: an OpenAI request and answer if the client is wrapped, LangChain's own messages
 (plain or serialised as ``{"lc": 1, "kwargs": ...}``) if LangChain is traced.
 
 Source: langsmith-sdk, python/langsmith/_internal/otel
@@ -46,7 +46,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
         out.text(genai.TOOL_CALL_ARGUMENTS, span.text(genai.PAST_PROMPT))
         out.text(genai.TOOL_CALL_RESULT, _result(outputs.get("output")) or span.text(genai.PAST_COMPLETION))
     else:
-        # A chain or graph: what went in and what it holds at the end.
+        # A chain or graph: its input and its final state.
         out.messages(genai.INPUT_MESSAGES, _conversation(as_object(inputs).get("messages")))
 
 

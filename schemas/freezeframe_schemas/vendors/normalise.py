@@ -1,7 +1,7 @@
 """Normalise: vendors' attributes to the pinned GenAI conventions, keeping the originals.
 
-Pure and idempotent: what is derived never replaces what the sender wrote, and a normalised span is left alone. What no dialect
-knows passes unchanged.
+Pure and idempotent: a derived value never replaces a sent one, and a normalised span is left alone. Anything
+that no dialect knows passes unchanged.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _definition(item: JsonObject) -> JsonValue:
 
 
 def embedded(span: SpanRecord) -> list[tuple[JsonValue, list[JsonValue]]]:
-    """Return what a span says was embedded, texts or lists of token ids, each with its vector; nothing unless all have both."""
+    """Return the embedded texts or lists of token ids of a span, each with its vector; nothing unless all have both."""
     items = [as_object(item.get("embedding")) for item in indexed(span.attributes, "embedding.embeddings")]
     inputs: list[JsonValue] = [as_text(item.get("text")) for item in items]
     if not any(inputs):  # token ids are only in the request
@@ -143,7 +143,7 @@ def embedded(span: SpanRecord) -> list[tuple[JsonValue, list[JsonValue]]]:
 
 
 def embedding_inputs(given: JsonValue) -> list[JsonValue]:
-    """Return what a request asks to embed, one by one: a lone text, or the token ids of one, stands for itself."""
+    """Return the inputs of an embedding request one by one; a lone text, or its token ids, is one input."""
     is_lone = not isinstance(given, list) or (bool(given) and all(isinstance(item, int) for item in given))
     return [given] if is_lone else as_list(given)
 

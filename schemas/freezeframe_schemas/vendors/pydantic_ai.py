@@ -29,7 +29,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     out.text(genai.AGENT_NAME, agent)
     conversation = json_of(span, _ALL_MESSAGES)
     if isinstance(conversation, list):
-        # Already messages of the conventions: all but the last were said before the agent answered.
+        # Already messages of the conventions; all except the last precede the agent's answer.
         out.json(genai.INPUT_MESSAGES, _before_the_answer(conversation))
     final = span.text("final_result")
     if final:

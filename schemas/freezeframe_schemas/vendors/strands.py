@@ -1,6 +1,6 @@
 """Strands Agents: message events of the past with Bedrock's content blocks in them, or ``operation.details`` events.
 
-Strands writes its own name where the conventions ask for the provider; who answered is not on its spans.
+Strands writes its own name as the provider; the real provider is not on its spans.
 
 Source: https://github.com/strands-agents/sdk-python, src/strands/telemetry/tracer.py
 """

@@ -1,4 +1,4 @@
-"""Answer: what a model says, before it is written in a provider's words. Forks and stubs write one. Pure.
+"""Answer: a model's answer before it is written in a provider's format. Forks and stubs write one. Pure.
 
 A dialect writes it in two steps: `compose` gives the synchronous answer, `disassemble` the frames of the equivalent
 stream.
@@ -34,7 +34,7 @@ class Thought:
     extra: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
     def only(self, *names: str) -> JsonObject:
-        """Return those of the extra fields that a provider knows: another one's mean nothing to it."""
+        """Return the extra fields that a provider knows, without those of other providers."""
         return {name: self.extra[name] for name in names if name in self.extra}
 
 
@@ -70,7 +70,7 @@ class Answer:
     def finish(self, words: Mapping[str, str]) -> str:
         """Return a provider's word for the end of the answer, out of its `words` for the conventions' ones.
 
-        An answer that asks for tools ended for that, whatever was told: some APIs have only a word for both.
+        An answer that calls tools always ends with that reason: some APIs have one word for both.
         """
         reason = self.finish_reason or "stop"
         return words.get("tool_call" if self.tool_calls and reason == "stop" else reason) or words["stop"]

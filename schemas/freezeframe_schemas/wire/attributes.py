@@ -74,7 +74,7 @@ class AttributeWriter:
         self.text(genai.OPERATION_NAME, operation)
 
     def text(self, name: str, value: JsonValue) -> None:
-        """Put a text; an empty one says nothing and is left out."""
+        """Put a text; an empty one is left out."""
         if isinstance(value, str) and value:
             self.attributes[name] = sound_text(value)
 
@@ -117,7 +117,7 @@ class AttributeWriter:
             self.attributes[name] = dump(value)
 
     def usage(self, usage: JsonObject, counts: UsageCounts) -> None:
-        """Put token counts in the conventions' terms, and the usage object unchanged; an empty one says nothing."""
+        """Put token counts in the conventions' terms, and the usage object unchanged; an empty one is left out."""
         if usage:
             self.integer(genai.USAGE_INPUT_TOKENS, counts.total(usage, "input", *counts.input_adds))
             self.integer(genai.USAGE_OUTPUT_TOKENS, counts.total(usage, "output", *counts.output_adds))
@@ -143,7 +143,7 @@ class AttributeWriter:
             self.attributes[name] = messages.parts_to_json(value)
 
     def tools(self, sent: JsonValue, definitions: list[JsonValue]) -> None:
-        """Put tool definitions in the conventions' form, and the hash of what was `sent`."""
+        """Put tool definitions in the conventions' form, and the hash of the `sent` ones."""
         if sent:
             self.attributes[genai.TOOL_DEFINITIONS] = dump(definitions)
             digest = hashlib.sha256(dump_canonical(sent).encode()).hexdigest()
@@ -151,7 +151,7 @@ class AttributeWriter:
 
 
 Fields = Mapping[str, tuple[Callable[[AttributeWriter, str, JsonValue], None], str]]
-"""Field of a document -> how it is stored, and under which name."""
+"""Field of a document -> the method that stores it, and its attribute name."""
 
 SAMPLING: Final[Fields] = {
     "model": (AttributeWriter.text, genai.REQUEST_MODEL),

@@ -75,7 +75,7 @@ def read_message(message: JsonObject, finish_reason: str | None = None) -> msg.M
 
 
 def read_block(block: JsonObject) -> msg.Part:
-    """Return one content block: an object whose only key says what it is."""
+    """Return one content block: an object whose only key is its type."""
     match block:
         case {"text": str(text)}:
             return msg.TextPart(content=text)

@@ -55,7 +55,7 @@ COUNTS: Final = UsageCounts(
     output=("tokens.output_tokens", "billed_units.output_tokens"),
     cache_read=("cached_tokens",),
 )
-"""What the model saw (``tokens``) if given, else what was billed."""
+"""Tokens that the model saw (``tokens``) if given, else those billed."""
 
 
 # -- chat v2 ------------------------------------------------------------------------------------------------------------

@@ -27,8 +27,11 @@ ReadDocument = Callable[[JsonObject, AttributeWriter], None]
 ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
 Assemble = Callable[[Sequence[Frame]], JsonObject]
 HasEnded = Callable[[DecodedBody], bool | None]
-"""True if a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames do not
-follow the protocol, and only the end of the HTTP body shows it."""
+"""True if a stream holds the event that its protocol ends with.
+
+None: the protocol has no such event, or its frames do not follow the protocol, so only the end of the HTTP body
+shows the end.
+"""
 
 ErrorFrame: TypeAlias = "Callable[[JsonValue], Frame | None]"
 """The provider's error -> the frame that carries it in the middle of a stream; None if the other frames hold it."""
@@ -77,7 +80,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDialect:
-    """One wire format. `model` and `stream` are what the URL says, if it does.
+    """One wire format. `model` and `stream` come from the URL, if it has them.
 
     Attributes do not hold the provider's name: that is `Match.provider`.
     """
@@ -114,7 +117,7 @@ class WireDialect:
         return {**request, holder: {**as_object(request.get(holder)), name: value}}
 
     def request_attributes(self, body: bytes) -> dict[str, AttributeValue]:
-        """Return what the request says, the operation's name included."""
+        """Return the attributes of a request, the operation's name included."""
         out = AttributeWriter(self.operation)
         out.text(genai.REQUEST_MODEL, self.model)
         out.flag(genai.REQUEST_STREAM, self.stream)
@@ -157,15 +160,15 @@ class WireDialect:
         return self.write(document, form=self.requested_form(request) if form is None else form, split=answer.split)
 
     def write_error(self, status: int, message: str) -> Response:
-        """Return the provider's error response. A client that tries again does not wait long."""
+        """Return the provider's error response. A client that retries does not wait long."""
         return _response(status, Form.DOCUMENT, [dump(self.error_body(status, message)).encode()], ("retry-after-ms", "1"))
 
     def response_attributes(
         self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
     ) -> dict[str, AttributeValue]:
-        """Return what the answer says; for a stream that was cut, what arrived. `body` is content-decoded.
+        """Return the attributes of an answer; for a stream that was cut, of the part that arrived. `body` is content-decoded.
 
-        `headers` matter if a provider says something only there (AWS: the kind of error, some token counts).
+        `headers` matter if a provider has values only there (AWS: the kind of error, some token counts).
         """
         out = AttributeWriter()
         document = self.response_document(body, content_type=content_type)

@@ -99,7 +99,7 @@ def _parts(content: JsonObject) -> list[msg.Part]:
 
 
 def read_part(part: JsonObject) -> msg.Part:
-    """Return one part: an object whose main key says what it is."""
+    """Return one part: an object whose main key is its type."""
 
     def extra(*taken: str) -> JsonObject:
         return {key: value for key, value in part.items() if key not in taken} if len(part) > len(taken) else {}

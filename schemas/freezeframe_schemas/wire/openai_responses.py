@@ -196,7 +196,7 @@ def _finish_reason(document: JsonObject) -> str | None:
 
 # -- writing ------------------------------------------------------------------------------------------------------------
 def _write_thought(thought: Thought, made_id: str) -> JsonObject:
-    """Return a reasoning item; what it says is a summary, unless a summary is next to it."""
+    """Return a reasoning item; its text is a summary, unless a summary is next to it."""
     text: JsonObject = {"type": "summary_text", "text": thought.text}
     extra = thought.only("id", "encrypted_content", "summary")
     if "summary" in extra:

@@ -1,4 +1,4 @@
-"""Where the system prompt is in a request: the `set_system` functions of dialects. Pure."""
+"""Find the system prompt of a request: the `set_system` functions of dialects. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list
 
 SetSystem: TypeAlias = "Callable[[JsonObject, str], JsonObject | None]"
-"""Returns the request with another system prompt, None if there is no known place for one."""
+"""Returns the request with another system prompt, None if the format has no known place for one."""
 
 
 def _itself(text: str) -> JsonValue:

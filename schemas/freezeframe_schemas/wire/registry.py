@@ -1,8 +1,9 @@
-"""Which dialect an HTTP request speaks, and whose endpoint it is: the two tables to which a new provider adds a row.
+"""Dialect and provider of an HTTP request: the two tables to which a new provider adds a row.
 
-`ROUTES` say which dialect the path speaks; `PROVIDERS` say whose host it is. They are independent: a proxy speaks a known path
-on an unknown host (the dialect's own provider is then the guess), and a known provider has paths that we do not read
-(``generic``). A path that other services also have decides only together with the body (`shapes`).
+`ROUTES` map a path to its dialect; `PROVIDERS` map a host to its provider. They are independent: a proxy speaks
+a known path on an unknown host (the dialect's own provider is then the guess), and a known provider has paths
+that we do not read (``generic``). A path that other services also have decides only together with the body
+(`shapes`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Provider:
     hosts: str
     """A regular expression on the whole ``host:port``. A group ``region`` is the provider's region."""
     aliases: tuple[str, ...] = ()
-    """What tracing libraries call it, in lower case."""
+    """Its names in tracing libraries, in lower case."""
     key: str = ""
     """Environment variable of its API key, unless it is the name in capitals and ``_API_KEY``."""
     credentials: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Provider:
     bases: tuple[tuple[str, str], ...] = ()
     """Environment variables that point its SDKs to another server, each with the path that the URL in it ends with."""
     origin: str = ""
-    """Where its SDKs go by themselves: the URL up to the path."""
+    """Default address of its SDKs: the URL up to the path."""
     packages: tuple[str, ...] = ()
     """Distributions of its Python SDKs."""
 
@@ -248,11 +249,11 @@ ROUTES: Final = (
 )
 
 MODEL_LISTS: Final = ("/models", "/api/tags")
-"""How the paths end at which providers list their models."""
+"""Ends of the paths at which providers list their models."""
 REGION_HEADER: Final = "x-ms-region"
 """Header of an answer that names the region."""
 NEEDS_ITS_HOST: Final = frozenset(name for row in ROUTES for name in row.providers)
-"""Providers some of whose paths say nothing on another host."""
+"""Providers with paths that mean nothing on another host."""
 
 _ROWS: Final = {row.name: row for row in PROVIDERS}
 _DIALECTS: Final = {row.dialect.name: row.dialect for row in reversed(ROUTES)}
@@ -260,7 +261,7 @@ _DIALECTS: Final = {row.dialect.name: row.dialect for row in reversed(ROUTES)}
 
 @cache
 def _routes() -> tuple[tuple[re.Pattern[str], Route], ...]:
-    """Return the patterns, compiled when a request is first looked at: most commands look at none."""
+    """Return the patterns, compiled at the first request: most commands examine none."""
     return tuple((re.compile(row.path), row) for row in ROUTES)
 
 
@@ -270,7 +271,7 @@ def _providers() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"") -> Match | None:
-    """Return which dialect the request speaks, or None if it is not a model call that we know.
+    """Return the dialect of a request, or None if it is not a known model call.
 
     `body` is the request's as sent; without it, an ambiguous path does not count as a model call.
     """
@@ -290,7 +291,7 @@ def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (),
 
 
 def find_dialect_of(request: Request) -> Match | None:
-    """Return which dialect a recorded request speaks."""
+    """Return the dialect of a recorded request."""
     return find_dialect(request.method, request.url, request.headers, request.body)
 
 

@@ -1,4 +1,4 @@
-"""URLs of calls that were kept without one, by the form of the request and of the answer."""
+"""URLs for calls recorded without one, by the form of request and answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BY_ANSWER: Final = {
     "list": f"{_OPENAI}/v1/embeddings",
     "message": ANTHROPIC_MESSAGES,
 }
-"""What an answer calls itself -> where it comes from."""
+"""An answer's own type name -> the API's URL."""
 
 
 def usual_url(request: JsonObject, answer: JsonValue) -> str:
-    """Return where a request goes that has no URL; any text is taken for an answer's words."""
+    """Return the usual URL of a request without one; any text is taken for an answer."""
     answered = as_object(answer)
     known = _BY_ANSWER.get(str(answered.get("object") or answered.get("type")))
     if known is not None:
