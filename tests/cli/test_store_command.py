@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_folder import EPHEMERAL, RECORD, Project
+from agent_folder import COMMAND_LINE, EPHEMERAL, RECORD, Project
 
 from freezeframe_schemas.run import Run
 
@@ -27,6 +32,21 @@ def asked(project: Project, *arguments: str) -> Any:
     done = project.freezeframe("store", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def on_a_terminal(project: Project, *arguments: str) -> str:
+    """Return what a command prints on a terminal."""
+    ours, its = pty.openpty()
+    command = [sys.executable, "-c", COMMAND_LINE, *arguments]
+    process = subprocess.Popen(command, cwd=project.root, stdin=its, stdout=its, stderr=subprocess.DEVNULL)
+    os.close(its)
+    parts: list[bytes] = []
+    with suppress(OSError):  # the terminal is closed with its last user
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    os.close(ours)
+    assert process.wait() == 0
+    return b"".join(parts).decode()
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +100,30 @@ def test_a_deletion_asks_first_and_is_verified(project: Project, tmp_path: Path)
     assert asked(project, "stats", "--data", str(new_host))["runs"] == 2
     assert new_host.stat().st_mode & 0o077 == 0
     assert asked(project, "stats")["runs"] == 2
+
+
+def test_a_policy_is_tried_on_stored_runs_before_it_is_switched_on(project: Project) -> None:
+    (project.root / "places.toml").write_text(
+        'name = "places"\nversion = 1\nclasses = ["EMAIL"]\n[[class]]\nname = "TOWN"\npattern = "Lyon"\nexample = "Lyon"\n'
+    )
+    newest = asked(project, "pin", "last")["run"]
+    question = f"SELECT trace_id FROM runs WHERE trace_id = '{newest}'"
+    before = asked(project, "stats")["by_kind"]
+    tried = asked(project, "redact", "--try", "places.toml", "--over", question)
+    assert (tried["runs"], tried["left_out"]) == (1, 0)
+    towns = {row["key"]: row["count"] for row in tried["keys"] if row["class"] == "TOWN"}
+    assert any(key.endswith(".place") for key in towns)
+    shown = project.freezeframe("store", "redact", "--try", "places.toml", "--over", "status = 'ok'")
+    assert shown.returncode == 0, shown.stderr
+    assert "nothing was written" in shown.stdout
+    assert "TOWN" in shown.stdout
+    assert "Lyon" not in shown.stdout  # samples are for a terminal
+    assert "Lyon" in on_a_terminal(project, "store", "redact", "--try", "places.toml", newest)
+    assert asked(project, "stats")["by_kind"] == before
+    unchosen = project.freezeframe("store", "redact", "--try", "places.toml", "--over", "name = 'no such run'")
+    assert (unchosen.returncode, "no run is chosen" in unchosen.stderr) == (1, True)
+    alone = project.freezeframe("store", "redact", "--over", "1")
+    assert (alone.returncode, "--try POLICY" in alone.stderr) == (1, True)
 
 
 def test_a_stored_run_is_redacted_again_and_still_replays(project: Project) -> None:

@@ -122,6 +122,11 @@ class Policy:
             lines += [f"check = {_toml(orjson.loads(custom.check))}"] if custom.check else []
         return "\n".join(lines) + "\n"
 
+    def becomes(self, class_: str) -> str:
+        """Return what becomes of the values of a class, for a reader."""
+        held = class_ in self.classes or any(entry.name == class_ for entry in self.custom)
+        return "surrogate" if held else "stays in clear"
+
     @property
     def redacts(self) -> bool:
         """True if the policy redacts anything."""

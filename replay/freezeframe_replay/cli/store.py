@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, one_of, option
-from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json
+from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.administration import Answer, Order, administration
 from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import open_store
+from freezeframe_replay.operations.policy_trial import MAX_RUNS, chosen_runs, try_policy
 from freezeframe_replay.report.render import size_text, table_text
 from freezeframe_replay.service.history import History
 from freezeframe_schemas import genai
@@ -45,6 +46,7 @@ COMMAND: Final = Command(
         "freezeframe store pin 4bf92f35 --note INC-17": "keep a run until it is unpinned",
         "freezeframe store delete --user 'anna#3f' --yes": "delete a user's runs and verify it",
         "freezeframe store redact 4bf92f35 --policy acme.toml": "redact under another policy; the run still replays",
+        """freezeframe store redact --try acme.toml --over "service = 'support'\"""": "what a policy would change; no write",
         "freezeframe store backup /backup/monday": "all rows, while the store runs; `restore` reads them back",
         "freezeframe store check": "find damage, and the runs that it touches",
     },
@@ -67,10 +69,21 @@ COMMAND: Final = Command(
             ),
         ),
         "redact": (
-            "Redact a stored run again under another policy; it still replays.",
+            "Redact a stored run again under another policy; it still replays. Or try a policy on runs.",
             (
-                _RUN,
+                one_of(
+                    option("run", nargs="?", metavar="RUN", help=_RUN_HELP),
+                    option("--over", metavar="SQL", help="with --try: a condition on `runs`, or a SELECT of run ids"),
+                ),
                 option("--policy", default="strict", help="strict (default), minimal, or the path of a TOML file"),
+                option("--try", dest="tried", metavar="POLICY", help="show what a policy would change, and write nothing"),
+                option(
+                    "--limit",
+                    type=positive,
+                    default=MAX_RUNS,
+                    metavar="N",
+                    help=f"with --over: at most N (default: {MAX_RUNS})",
+                ),
                 option("--keys", type=Path, metavar="DIR", help="directory of the keys (default: the data directory's)"),
                 _YES,
                 _NOTE,
@@ -99,6 +112,10 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the command and print the result."""
+    if getattr(arguments, "tried", None) is not None:
+        return _try(arguments)
+    if getattr(arguments, "over", None) is not None:
+        raise ConfigError("--over chooses runs to try a policy on", do="name the policy with --try POLICY")
     order = _order(arguments)
     named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
     give = administration(home_of(arguments), named, may_create=order["action"] == "restore")
@@ -199,6 +216,24 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
         print_json(answer)
     else:
         print(_TEXTS["redact"](answer))
+    return 0
+
+
+def _try(arguments: argparse.Namespace) -> int:
+    """Show what a policy would change in stored runs; values only on a terminal."""
+    from freezeframe_redaction import load_policy
+
+    policy, store, limit = load_policy(arguments.tried), open_store(place_of(arguments)), arguments.limit
+    names = [arguments.run] if arguments.run is not None else chosen_runs(store, arguments.over, limit)
+    keys = arguments.keys or home_of(arguments).directory / KEYS
+    with Progress(f"trying {policy.label}", quiet=arguments.json) as progress:
+        trial = try_policy(store, policy, names, keys=keys, limit=limit, on_run=progress.step)
+    if arguments.json:
+        print_json(trial.to_json())
+    else:
+        print(trial.to_text(terminal_width(), with_samples=sys.stdout.isatty()))
+        if trial.samples and not sys.stdout.isatty():
+            print("note: samples are shown on a terminal only, since they are private values", file=sys.stderr)
     return 0
 
 
