@@ -124,6 +124,9 @@ class ModelStub:
     def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
         """Do nothing: no result is compared."""
 
+    def unserved(self, what: str) -> None:
+        """Do nothing: nothing is compared."""
+
     async def turn(self, answer: Exchange) -> None:
         """Do not wait: answers come when they are requested."""
 

@@ -275,6 +275,12 @@ class Report:
     changed_inside: Mapping[str, str] = field(default_factory=dict[str, str])
     """Like `changed_code`, but for functions called inside a tool that ran."""
 
+    unserved: tuple[str, ...] = ()
+    """Things that tools got although the recording does not hold them: ``tool refund reads stock.json as it is now``."""
+
+    queried_inside: bool = False
+    """True if a tool that ran queried a database, and got the recorded answers."""
+
     reconstructed: bool = False
     """The recording is another instrumentation's: meaning was compared, not bytes."""
 

@@ -169,7 +169,8 @@ def headline(report: Report) -> str:
         return f"incomparable: {code}{why_incomparable(report)}, run {report.run_id}"
     if report.first is not None:
         replayed = f"{len(report.served)} of {_count(report.steps, 'step')} replayed"
-        return f"{report.first.kind.value} {title(report.first)}: {replayed}, run {report.run_id}"
+        but_for = "".join(f"; {part}" for part in _unserved(report))
+        return f"{report.first.kind.value} {title(report.first)}: {replayed}{but_for}, run {report.run_id}"
     open_points = not_compared(report)
     but_for = f", except {_enumerated(open_points)}" if open_points else ""
     how_far = " up to where the recording ends" if report.unfinished else ""
@@ -296,11 +297,17 @@ def _not_compared(report: Report) -> Iterable[str]:
             yield f"{name} in {_count(steps, 'step')} (ignored)"
     for end, names in (("input", report.input_relaxed), ("outcome", report.outcome_relaxed)):
         yield from (f"{_RELAXED.get(name, name)} in the {end}" for name in names if name != Relaxed.NAMES)
-    if any(item.call_kind == Kind.DATABASE for item in report.made):
+    if report.queried_inside or any(item.call_kind == Kind.DATABASE for item in report.made):
         yield "commits and rollbacks (not recorded)"
     if report.exit_status != 0:
         yield f"the program's exit status ({report.exit_status})"
     yield from (f"{_UNHEARD[part]} (not recorded)" if part in _UNHEARD else part for part in report.unheard)
+    yield from _unserved(report)
+
+
+def _unserved(report: Report) -> Iterable[str]:
+    """Yield what tools that ran got from elsewhere."""
+    yield from (f"{part} (not recorded)" for part in report.unserved)
 
 
 def _values(report: Report) -> Iterable[str]:

@@ -16,6 +16,7 @@ from database_servers import none, postgres_server, redis_server
 from fake_mongo import mongo_server
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
@@ -261,6 +262,9 @@ if __name__ == "__main__":
 """
 
 
+_ENTRY = "@freezeframe.run\ndef main(who):\n"
+_IN_A_TOOL = f"{_ENTRY}    return work(who)\n\n\n@freezeframe.tool\ndef work(who):\n"
+
 WORLDS = {
     "sqlite3": (_SQLITE, none),
     "sqlalchemy": (_SQLALCHEMY, none),
@@ -278,12 +282,12 @@ def record(folder: Path, *, databases: bool) -> Run:
     return run
 
 
-def replay(run: Run, folder: Path, *, changed: tuple[str, str] = ("", "")) -> Report:
+def replay(run: Run, folder: Path, *, changed: tuple[str, str] = ("", ""), policy: ReplayPolicy | None = None) -> Report:
     program = folder / "shop.py"
     source = program.read_text()
     program.write_text(source.replace(*changed))
     try:
-        return reenact(freeze(run), cwd=folder)
+        return reenact(freeze(run), cwd=folder, policy=policy)
     finally:
         program.write_text(source)
 
@@ -315,6 +319,36 @@ def test_what_a_run_asks_of_a_database_is_answered_without_it(
     step = next(number for number, exchange in enumerate(run.exchanges, 1) if b'"cup"' in exchange.request.body)
     assert (first.kind, first.call_kind, first.step) == (DivergenceKind.REQUEST_CHANGED, "database", step)
     assert not list(tmp_path.glob("shop.db*"))
+
+
+@pytest.mark.parametrize("library", WORLDS)
+def test_what_a_tool_asks_of_a_database_is_answered_without_it_if_the_tool_is_run(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, world = WORLDS[library]
+    (tmp_path / "shop.py").write_text(program.replace(_ENTRY, _IN_A_TOOL))
+    with world() as where:
+        monkeypatch.setenv("WHERE", where)
+        run = record(tmp_path, databases=True)
+    for left in tmp_path.glob("shop.db*"):
+        left.unlink()
+    policy = ReplayPolicy(run_tools=frozenset({"work"}))
+    report = replay(run, tmp_path, policy=policy)
+    assert (report.divergences, report.ran, report.unserved) == ((), ("tool work",), ())
+    first = replay(run, tmp_path, changed=('"cup"', '"mug"'), policy=policy).divergences[0]
+    assert (first.kind, first.call_kind, first.inside) == (DivergenceKind.REQUEST_CHANGED, "database", "tool work")
+    assert not list(tmp_path.glob("shop.db*"))
+
+
+def test_a_server_that_is_not_recorded_is_not_asked_by_a_tool_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text(_PSYCOPG.replace(_ENTRY, _IN_A_TOOL))
+    with postgres_server() as where:
+        monkeypatch.setenv("WHERE", where)
+        run = record(tmp_path, databases=False)
+        first = replay(run, tmp_path, policy=ReplayPolicy(run_tools=frozenset({"work"}))).divergences[0]
+    assert (first.kind, first.name, first.inside) == (DivergenceKind.EXTRA_CALL, "postgresql connect", "tool work")
 
 
 def test_a_database_that_is_not_recorded_is_a_gap_which_names_the_option(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_what_a_run_reads_of_files_is_answered_when_they_are_gone(tmp_path: Path
     ).stdout
     assert again == plain
     asked = [values.decode(exchange.request.body.decode())["args"] for exchange in run.exchanges if exchange.kind is Kind.FILE]
-    names = ("prices.json", "stock.csv", "photo", "none.txt", "lines.txt", "lines.txt", "later.txt")
+    names = ("prices.json", "stock.csv", "photo", "none.txt", "lines.txt", "lines.txt", "later.txt", "tool.txt")
     assert asked == [[f"data/{name}"] for name in names]
     assert run.gaps == ()
     assert readiness(run).level >= 4
@@ -160,5 +160,5 @@ def test_what_a_run_wrote_itself_is_no_input(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "shop.py").write_text(_WRITES)
     run = record(tmp_path, FREEZEFRAME_RECORD_FILES="1")
-    assert [exchange.kind for exchange in run.exchanges] == [Kind.TOOL]
+    assert [exchange.kind for exchange in run.exchanges] == [Kind.TOOL, Kind.FILE]
     assert {gap.kind for gap in run.gaps} == {GapKind.FILE_WRITTEN}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
@@ -24,6 +25,7 @@ import freezeframe
 from freezeframe.hosts.grpc_server import around
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
@@ -356,9 +358,11 @@ def test_what_a_servicer_does_when_its_client_leaves_a_stream_is_part_of_the_run
     assert [values.decode(run.entry.output or "")["client_left_after"] for run in runs] == [1, 1]
 
 
-def with_and_without_us(folder: Path, module: str, sync: str, asynchronous: str) -> tuple[list[Any], list[SpanRecord]]:
+def with_and_without_us(
+    folder: Path, module: str, sync: str, asynchronous: str, client: str = _CLIENT
+) -> tuple[list[Any], list[SpanRecord]]:
     """Return what two programs of a module say without us, and their spans with us: they must say the same."""
-    with importable(folder, module, _SYNC + _CLIENT.replace("MODULE_grpc", f"{module}_pb2_grpc")) as shop:
+    with importable(folder, module, _SYNC + client.replace("MODULE_grpc", f"{module}_pb2_grpc")) as shop:
         rpc: Any = importlib.import_module(f"{module}_pb2_grpc")
         with ThreadPoolExecutor(4) as pool:
             server = grpc.server(pool)
@@ -413,6 +417,28 @@ def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path
         report = reenact(freeze(run), cwd=tmp_path)
         assert verdict(report) is Verdict.IDENTICAL, report.first
         assert len(report.served) == len(run.exchanges) == (7 if run.entry.name == "ask_all" else 5)
+
+
+def test_calls_inside_a_tool_are_answered_if_the_tool_is_run(tmp_path: Path) -> None:
+    in_tools = re.sub(
+        r"@freezeframe.run\n((?:async )?)def (ask_all\w*)\(port\):\n",
+        lambda of: (
+            f"{of[0]}    return {of[1].replace('async', 'await')}{of[2]}_by_tool(port)\n\n\n"
+            f"@freezeframe.tool\n{of[1]}def {of[2]}_by_tool(port):\n"
+        ),
+        _CLIENT,
+    )
+    _, spans = with_and_without_us(tmp_path, "shopt", "ask_all", "ask_all_async", in_tools)
+    policy = ReplayPolicy(run_tools=frozenset({"ask_all_by_tool", "ask_all_async_by_tool"}))
+    runs = runs_of(spans, EntryKind.FUNCTION)
+    assert len(runs) == 2
+    for run in runs:
+        report = reenact(freeze(run), cwd=tmp_path, policy=policy)
+        assert (verdict(report), len(report.ran)) == (Verdict.IDENTICAL, 1), report.first
+    (tmp_path / "shopt.py").write_text((tmp_path / "shopt.py").read_text().replace('text="kettle"', 'text="cup"'))
+    first = reenact(freeze(runs[0]), cwd=tmp_path, policy=policy).first
+    assert first is not None
+    assert (first.kind, first.inside) == (DivergenceKind.REQUEST_CHANGED, f"tool {runs[0].entry.name}_by_tool")
 
 
 def test_a_call_without_a_request_is_refused_by_grpc_as_without_us(tmp_path: Path) -> None:

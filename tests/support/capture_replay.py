@@ -50,6 +50,9 @@ class Recorded:
     def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
         """Compare nothing."""
 
+    def unserved(self, what: str) -> None:
+        """Note nothing: no tool runs."""
+
     async def turn(self, answer: Exchange) -> None:
         """Answer at once."""
 

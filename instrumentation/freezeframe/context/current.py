@@ -185,6 +185,22 @@ class RunContext:
         return {name: value for name, value in named.items() if value is not None}
 
 
+MAX_INSIDE: Final = 200
+"""Calls of databases, and reads of files, that are recorded inside one call of a tool."""
+
+
+class Inside:
+    """The inside of a recorded tool. What it asks of databases and files is recorded, up to a number of calls."""
+
+    __slots__ = ("accesses", "left")
+
+    def __init__(self) -> None:
+        self.accesses: UnrecordedAccesses | None = None
+        """Files that it wrote, of which the run knows nothing: a replay does not write them."""
+        self.left = MAX_INSIDE
+        """Number of calls that are still recorded."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Place:
     """Value of the context variable. It is never changed; a frozen one takes three times as long to make."""
@@ -192,7 +208,9 @@ class Place:
     lane: Lane
     run: RunContext | None = None
     inside_call: bool = False
-    """True inside a recorded tool or retriever: plain HTTP is recorded there, and a replay never gets there."""
+    """True inside a recorded call: plain HTTP is recorded there, and a replay gets there only in a tool that it runs anew."""
+    inside: Inside | None = None
+    """Set inside a tool or retriever that is recorded."""
     call_span_id: str = ""
     """Span id of that call, if it is recorded."""
     run_anew: bool = False
@@ -205,6 +223,15 @@ class Place:
         return Place(
             lane=self.lane.aside(), run=self.run, inside_call=self.inside_call, call_span_id=self.call_span_id, sending=True
         )
+
+    def aside(self) -> Place:
+        """Return the place of work that is neither recorded nor, in a replay, answered."""
+        return Place(lane=self.lane.aside(), run=self.run, inside_call=True, call_span_id=self.call_span_id)
+
+    @property
+    def is_followed(self) -> bool:
+        """Return whether calls made here are recorded, or answered in a replay, one by one: not those inside another call."""
+        return not self.inside_call or self.run_anew or (self.inside is not None and self.inside.left > 0)
 
     @property
     def is_real(self) -> bool:

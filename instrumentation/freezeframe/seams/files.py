@@ -15,7 +15,6 @@ import os
 import stat
 import sys
 import tempfile
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._guard import guard
@@ -37,6 +36,8 @@ MAX_FILES: Final = 200
 SEAM: Final = "open"
 _OF_THE_PROGRAM: Final = UnrecordedAccesses()
 """The accesses of a replayed program that is itself the run."""
+_OF_TOOLS: Final = UnrecordedAccesses()
+"""Those of the tools that a replay runs."""
 
 
 def install(patches: Patches) -> None:
@@ -80,9 +81,7 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
         return made[0]
     if "content" not in outcome:
         return original(file, mode, *args, **kwargs)
-    token = PLACE.set(
-        replace(place, lane=place.lane.aside(), inside_call=True)
-    )  # no fence keeps it from a file that it was given
+    token = PLACE.set(place.aside())  # no fence keeps it from a file that it was given
     try:
         return original(file, mode, *args, **kwargs, opener=functools.partial(_new_file_content, outcome["content"]))
     finally:
@@ -91,16 +90,21 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
 
 def _accesses(place: Place) -> UnrecordedAccesses | None:
     """Return what is known of the run that the calling code is part of; None if its files are not recorded or answered."""
-    if place.inside_call or place.lane.apart:
+    if not place.is_followed or (place.lane.apart and not place.inside_call):
         return None
     if switch.serving() is not None:
         where = switch.files()
         if where == "as they are" or (where == "in runs" and place.run is None):
             return None
+        if place.run_anew:
+            return _OF_TOOLS
         return _OF_THE_PROGRAM if place.run is None else place.run.accesses
     recorder = switch.recorder()
     if recorder is None or not recorder.settings.record_files:
         return None
+    if place.inside is not None:
+        place.inside.accesses = found = place.inside.accesses or UnrecordedAccesses()
+        return found
     return recorder.root.accesses() if place.run is None else place.run.accesses
 
 

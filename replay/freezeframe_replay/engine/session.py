@@ -158,6 +158,7 @@ class ReplaySession:
         self._beyond: list[str] = []
         self._ends = Ends(fixture.entry, values=self._values, settle=self._lookup.settle_outcome, gaps=fixture.gaps)
         self._missed = self._left = False
+        self._unserved: dict[str, None] = {}
         self._entered = fixture.entry.kind is None or not fixture.entry.kind.is_called
         self._outcome: str | None = None
         self._sockets_tried = 0
@@ -219,7 +220,7 @@ class ReplaySession:
         with self._lock:
             found = lookup.find(call, key, goes_live=self._policy.may_go_live(call.kind, call.name))
             if found is None:
-                return self._leave_recording(call, replace(lookup.miss(call, key), inside=self._anew.name(around)))
+                return self._leave_recording(call, self._anew.miss(call, key, around))
             runs = self._anew.is_run(found.item, call)
             if runs:
                 self._anew.begin(found.item)
@@ -227,6 +228,7 @@ class ReplaySession:
             if served.changed_code:
                 self._anew.changed_code[f"{call.kind.value} {call.name}"] = served.changed_code
             self._assume(found.settled, step=served.step)
+            self._anew.queried |= call.kind is Kind.DATABASE
             return found.item
 
     def runs(self, answer: Exchange) -> bool:
@@ -243,6 +245,10 @@ class ReplaySession:
                 self._divergences.append(replace(changed, inside=self._anew.name(place.call_span_id) if place.run_anew else ""))
         if changed is not None and self._on_divergence is not None:
             self._on_divergence()
+
+    def unserved(self, what: str) -> None:
+        """Note what a tool that runs gets from elsewhere, once."""
+        self._unserved.setdefault(f"{self._anew.name(current_place().call_span_id)} {what}")
 
     async def turn(self, answer: Exchange) -> None:
         """Wait in a task until the answer is due; inside a tool that runs, answers come at once."""
@@ -399,6 +405,8 @@ class ReplaySession:
                 requires_values=self._policy.require_values,
                 ambiguous=tuple(self._lookup.ambiguous),
                 changed_inside=dict(self._anew.changed_code),
+                unserved=tuple(self._unserved),
+                queried_inside=self._anew.queried,
                 reconstructed=self._is_reconstructed,
             )
 

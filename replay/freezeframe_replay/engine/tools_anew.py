@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from freezeframe.context.current import MAX_INSIDE
 from freezeframe.seams import Call
 from freezeframe_replay.engine.compare import described
 from freezeframe_replay.engine.lookup import Lookup
@@ -20,8 +21,9 @@ from freezeframe_replay.engine.skipped_code import CodeIs, compare_code
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.exchange import Exchange, Kind
 from freezeframe_schemas.fixture import Fixture, Step
-from freezeframe_schemas.keys import without_identity
+from freezeframe_schemas.keys import RequestKey, without_identity
 
+_BOUNDED: Final = frozenset({Kind.DATABASE, Kind.FILE})
 _RUN: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
 MakeLookup = Callable[[Fixture], Lookup]
 
@@ -45,6 +47,8 @@ class ToolsAnew:
         """Span id of a recorded call whose function runs -> the call, and what answers inside it."""
         self.changed_code: dict[str, str] = {}
         """Functions called inside such a tool that changed and were not run -> where they are."""
+        self.queried = False
+        """True if a call of a database was answered inside such a tool."""
         self.ran: dict[int, str] = {}
         """Number of a step whose function ran -> ``tool refund``."""
 
@@ -70,6 +74,16 @@ class ToolsAnew:
     def lookup(self, span_id: str) -> Lookup:
         """Return what answers inside a recorded call."""
         return self._inside[span_id][1]
+
+    def miss(self, call: Call, key: RequestKey, span_id: str) -> Divergence:
+        """Return the divergence for a call inside a recorded call that no step answers."""
+        lookup = self.lookup(span_id)
+        miss = replace(lookup.miss(call, key), inside=self.name(span_id))
+        kept = [item for item in lookup.recorded if item.step.exchange.kind in _BOUNDED]
+        if call.kind not in _BOUNDED or len(kept) < MAX_INSIDE:
+            return miss
+        note = f"of the databases and files that a tool asks, {MAX_INSIDE} calls are recorded, and this is a later one"
+        return replace(miss, kind=DivergenceKind.EXTRA_CALL, note=note)
 
     def name(self, span_id: str) -> str:
         """Return ``tool refund`` for a recorded call that runs."""

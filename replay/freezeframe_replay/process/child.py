@@ -134,6 +134,7 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences
     from freezeframe_replay.process.isolate import RecordedClock, restore_random
+    from freezeframe_replay.process.layer import copies_of
     from freezeframe_replay.process.peers import Peers, peers_file
 
     clock = RecordedClock(fixture.entry)
@@ -166,7 +167,8 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
         session.fence_tried,
         allow_paths=[Path(path) for path in policy.allow_paths],
         allow_programs=policy.allow_programs,
-        around_tools=policy.runs_tools,
+        around_tools=session.unserved if policy.runs_tools else None,
+        copies=copies_of(os.environ[LAYER_VARIABLE]) if LAYER_VARIABLE in os.environ else "",
     )
     _state.update(fixture=fixture, session=session, fences=fences, peers=peers)
     return session, fences, clock

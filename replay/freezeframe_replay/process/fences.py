@@ -19,6 +19,8 @@ from typing import Any, Final
 
 from freezeframe.context.current import current_place
 from freezeframe.seams.recorder.switch import STAND_IN_PROGRAM
+from freezeframe.seams.unmarked.accesses import read_by_program
+from freezeframe.seams.unmarked.entrances import IMPORTS
 from freezeframe_replay.engine.policy import Fence
 
 SYSTEM: Final = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
@@ -32,6 +34,7 @@ _PATHS_WRITTEN: Final[Mapping[str, int]] = {
 """Audit event -> how many of its first arguments are paths, the last of which is written."""
 
 OnTry = Callable[[Fence, str], BaseException]
+OnUnserved = Callable[[str], None]
 
 
 class Fences:
@@ -42,7 +45,9 @@ class Fences:
         on_try: given the fence and what was tried; returns the exception to raise.
         allow_paths: files and directories that may be changed and read anyway.
         allow_programs: programs, by the name of their file, that may be started anyway.
-        around_tools: whether tools may run by request; these start no program, whatever the fences.
+        around_tools: given if tools may run by request; these start no program, whatever the fences, and this is given what
+            they read that is not recorded.
+        copies: the folder that holds copies of files, by their whole path (see `layer`).
     """
 
     def __init__(
@@ -52,10 +57,12 @@ class Fences:
         *,
         allow_paths: Collection[Path] = (),
         allow_programs: Collection[str] = (),
-        around_tools: bool = False,
+        around_tools: OnUnserved | None = None,
+        copies: str = "",
     ) -> None:
         self._fences = frozenset(fences)
         self._around_tools = around_tools
+        self._copies = copies
         self._on_try = on_try
         self._writable = (*(os.path.realpath(path) for path in allow_paths), "/dev")
         self._programs = frozenset(allow_programs)
@@ -64,7 +71,7 @@ class Fences:
 
     def raise_fences(self) -> None:
         """Install the audit hook; do nothing if no fence is requested."""
-        if not (self._fences or self._around_tools):
+        if not (self._fences or self._around_tools is not None):
             return
         sys.addaudithook(self._hear)
         with suppress(ImportError):  # not on Windows
@@ -76,6 +83,15 @@ class Fences:
         tried = self._tried(event, arguments)
         if tried is not None and not current_place().is_real:  # a tool that runs for real may do anything
             raise self._on_try(*tried)
+        if self._around_tools is not None and current_place().run_anew and not IMPORTS:
+            read = read_by_program(event, self._without_copies(arguments), sys._getframe(1))
+            if read is not None:
+                self._around_tools(f"reads {read} as it is now")
+
+    def _without_copies(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        path = arguments[0]
+        is_copy = bool(self._copies) and isinstance(path, str) and path.startswith(self._copies)
+        return (path.removeprefix(self._copies), *arguments[1:]) if is_copy else arguments
 
     def _tried(self, event: str, arguments: tuple[Any, ...]) -> tuple[Fence, str] | None:
         """Return the fence that stops an event, and what was tried, in words."""
@@ -83,7 +99,7 @@ class Fences:
         if program is not None:
             name, shown = program
             allowed = name in self._programs or shown == " ".join(STAND_IN_PROGRAM)
-            is_fenced = Fence.PROCESSES in self._fences or (self._around_tools and current_place().run_anew)
+            is_fenced = Fence.PROCESSES in self._fences or (self._around_tools is not None and current_place().run_anew)
             return (Fence.PROCESSES, shown) if is_fenced and not allowed else None
         if event == "open":
             return self._opened(*arguments[:3])

@@ -40,6 +40,11 @@ _SUFFIXES: Final = ("", ".db", ".dat", ".dir", ".pag", ".bak")
 _LOCKED_S: Final = 2.0
 
 
+def copies_of(root: str) -> str:
+    """Return the folder that holds the copies of a layer, by their whole paths."""
+    return f"{os.path.realpath(root)}/files"
+
+
 class Layer:
     """The copies of one replay. State is in the folder `root`, which its processes share.
 
@@ -50,7 +55,7 @@ class Layer:
 
     def __init__(self, root: str, real: Collection[str]) -> None:
         self._root = root = os.path.realpath(root)
-        self._files = f"{root}/files"
+        self._files = copies_of(root)
         self._gone = f"{root}/gone"
         self._made = f"{root}/made"
         self._real = tuple(os.path.realpath(path) for path in (os.path.dirname(root), *real)) + _SYSTEM

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any
 def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     recorder = switch.recorder()
     records = recorder is not None and recorder.settings.record_databases
-    if current_place().inside_call or not (records or statements.is_served()):
+    if not current_place().is_followed or not (records or switch.serving() is not None):
         if recorder is not None and switch.serving() is None:  # a replay has fences
             accesses.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
         return original(*args, **kwargs)
@@ -164,9 +165,21 @@ class _Cursor(sqlite3.Cursor):
             if recorded is not None:
                 self._follow(recorded, _note)
         else:
-            statements.note_unrecorded(statements.describe_statement(SYSTEM, ""))
+            if (file := self._file()) is not None:
+                statements.note_unrecorded(statements.describe_statement(SYSTEM, ""), file=file)
             real()
         return self
+
+    def _file(self) -> str | None:
+        """Return the name of the database's file, asked for in a replay only; None if it is in memory."""
+        if switch.serving() is None:
+            return ""
+        asks = sqlite3.Connection.cursor(self.connection)
+        asks.row_factory = None
+        return (
+            next((os.path.basename(path) for _, name, path in asks.execute("PRAGMA database_list") if name == "main"), "")
+            or None
+        )
 
     def _follow(self, result: statements.RecordedResult | statements.ReplayedResult, each: Any) -> None:
         result.factory = _FACTORY.__get__(self)

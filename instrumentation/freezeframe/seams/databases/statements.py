@@ -2,7 +2,8 @@
 
 With `record_databases`, a call inside a run is recorded: statement, parameters, and the rows or whatever else is returned. A
 replay answers it from the recording, and no database is needed: a write is compared like any other call, and held back. What a
-tool asks is part of the tool. Without the option, a run that queries a database has that among its gaps.
+tool asks is recorded inside the tool, and answers if a replay runs the tool. Without the option, a run that queries a
+database has that among its gaps, and a tool that a replay runs gets no server.
 
 What a replayed program asks outside its entry point, during setup, is not part of the run: it gets nothing.
 """
@@ -37,14 +38,14 @@ _ROWS_AT_ONCE: Final = 500
 def is_recorded() -> bool:
     """Return whether a call made here is an exchange."""
     recorder, place = switch.recorder(), current_place()
-    if recorder is None or place.inside_call or not recorder.settings.record_databases:
+    if recorder is None or not recorder.settings.record_databases or not place.is_followed:
         return False
     return place.run is not None or recorder.root.accesses() is not None
 
 
 def is_served() -> bool:
     """Return whether a call made here is answered in place of the database: always, if the run recorded its calls."""
-    return switch.serving() is not None and switch.databases() != "as they are" and not current_place().inside_call
+    return switch.serving() is not None and switch.databases() != "as they are" and not current_place().is_real
 
 
 def is_in_run() -> bool:
@@ -72,7 +73,8 @@ async def outside_recording_async(original: Callable[..., Awaitable[_T]], *args:
 
 def _place_outside() -> Place:
     place = current_place()
-    return replace(place, lane=place.lane.aside(), inside_call=True)
+    # In a replay, fences and copies of files hold here, too.
+    return place.aside() if switch.serving() is None else replace(place, lane=place.lane.aside())
 
 
 def operation_of(statement: object) -> str:
@@ -155,8 +157,17 @@ def _to_the_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
     raise RuntimeError("a plain call was awaited")
 
 
-def note_unrecorded(describe: calls.Describe, verb: str = "queries the database") -> None:
-    """Note that the run uses a database that is not recorded."""
+def note_unrecorded(describe: calls.Describe, verb: str = "queries the database", *, file: str = "") -> None:
+    """Note that the run uses a database that is not recorded.
+
+    Raises:
+        ReplayMiss: a tool that a replay runs asks a server.
+    """
+    responder = switch.serving()
+    if responder is not None and current_place().run_anew:
+        if not describe().name.startswith("sqlite"):
+            calls.miss(describe)
+        responder.unserved(f"queries {file or 'an sqlite database'} as it is now")
     if switch.recorder() is not None and not current_place().inside_call:
         with guard("databases.note_unrecorded"):
             accesses.note(GapKind.DATABASE, verb, describe().name.partition(" ")[0])
@@ -190,7 +201,7 @@ class RecordedResult:
         place = current_place()
         self.outside = place
         span_id = f"{recording.span.get_span_context().span_id:016x}"
-        self.inside = replace(place, lane=place.lane.aside(), inside_call=True, call_span_id=span_id)
+        self.inside = replace(place.aside(), call_span_id=span_id)
         """Where rows are fetched: functions of the program that the database calls are part of the call."""
         self.factory: Any = None
         """What the program makes of a row."""

@@ -42,7 +42,10 @@ class ServedDraws:
     def lane(self, frame: FrameType, files: tuple[str, ...], *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
         """Return the lane whose words a frame draws; None if nothing was recorded for it, or its work is done for real."""
         place = current_place()
-        if self.is_left or switch.serving() is None or place.inside_call:
+        responder = switch.serving()
+        if responder is not None and place.run_anew:
+            responder.unserved("draws random numbers")
+        if self.is_left or responder is None or place.inside_call:
             return None
         file = asker(frame, files)
         if self._last is not None and self._last[0] is place and self._last[1] is file:

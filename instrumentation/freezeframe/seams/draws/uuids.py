@@ -19,8 +19,9 @@ from typing import Any, Final
 from freezeframe._guard import report
 from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
+from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.recorder.readings import feed_of, is_kept_before, note, note_before, recall
+from freezeframe.seams.recorder.readings import feed_of, is_kept_before, is_read_at, note, note_before, recall
 
 ORIGINAL: Final = "freezeframe_original"
 """The attribute by which our `os.urandom` names Python's: what is recorded here is not a secret that the program draws."""
@@ -85,15 +86,16 @@ def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
 def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     """Return the recorded bytes in a replay; else what is drawn, noted if a run is recorded."""
     place = current_place()
-    # What a recorded tool draws is part of its work, which a replay does not do: if kept, it would go to the next caller.
-    if place.inside_call:
-        return draw(size)
     feed, file = "", sys._getframe(_ASKER).f_code.co_filename
     try:
+        if not is_read_at(place, file):
+            return draw(size)
         feed = feed_of("uuid", place, file)
     except Exception as error:
         report("uuids.feed", error)
     recorded = recall(feed)
+    if recorded is None and place.run_anew and (responder := switch.serving()) is not None:
+        responder.unserved("draws a UUID")
     drawn = draw(size) if recorded is None else bytes.fromhex(recorded)
     try:
         note(place, feed, drawn.hex())

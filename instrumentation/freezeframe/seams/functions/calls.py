@@ -33,6 +33,8 @@ from freezeframe_schemas.rebuilding import is_plain, lost_in_rebuilding, lost_of
 
 _T = TypeVar("_T")
 
+_COUNTED: Final = frozenset({Kind.DATABASE, Kind.FILE})
+"""Of these, only so many are recorded inside a tool."""
 _MAX_LOOKS: Final = 20
 """Results of one function in a run that are taken apart to see whether they can be rebuilt. Plain data needs no look."""
 
@@ -294,6 +296,9 @@ def _start(describe: Describe) -> Recording | None:
         return None
     with guard("calls.start"):
         call = describe()
+        inside = current_place().inside
+        if inside is not None and call.kind in _COUNTED:
+            inside.left -= 1
         recording = recorder.start(
             kind=call.kind,
             name=call.name,
@@ -396,8 +401,7 @@ def _unrecorded() -> Generator[None]:
     if switch.serving() is None:
         yield
         return
-    place = current_place()
-    token = PLACE.set(replace(place, lane=place.lane.aside(), inside_call=True))
+    token = PLACE.set(current_place().aside())
     try:
         yield
     finally:

@@ -112,6 +112,7 @@ def child_place() -> Place:
         lane=place.lane.child(),
         run=place.run,
         inside_call=place.inside_call,
+        inside=place.inside,
         call_span_id=place.call_span_id,
         run_anew=place.run_anew,
     )

@@ -1,6 +1,7 @@
 """Readings: what a lane took from its surroundings, in one list per kind, lane and calling file; a replay recalls them.
 
-A feed is the name of such a list: ``KIND LANE FILE``. Outside a run, the kind ends in ``-outside``.
+A feed is the name of such a list: ``KIND LANE FILE``. Outside a run, the kind ends in ``-outside``; inside a recorded tool, in
+``-in-`` and the id of its span, so that only a replay that runs the tool takes it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ _MAX_ASKED: Final = 1_000
 
 def feed_of(kind: str, place: Place, file: str) -> str:
     """Return the feed of a place, for the file that asks there."""
+    if place.run_anew or place.inside is not None:
+        kind = f"{kind}-in-{place.call_span_id}"
     return _feed(kind, place.run is not None, place.lane.path, file)
 
 
 @lru_cache(maxsize=1_000)
 def _feed(kind: str, is_in_run: bool, lane: Lane, file: str) -> str:
     return f"{kind}{'' if is_in_run else '-outside'} {format_lane(lane)} {os.path.basename(file)}"
+
+
+def is_read_at(place: Place, file: str) -> bool:
+    """Return whether what a file reads at a place is kept or recalled: inside a tool, if it is the program's file."""
+    return not place.inside_call or ((place.run_anew or place.inside is not None) and is_of_program(file))
 
 
 def recall(feed: str) -> str | None:

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from freezeframe._guard import guard
 from freezeframe.context.answers import Answers, KnownTexts
-from freezeframe.context.current import PLACE, Place, current_place, leave
+from freezeframe.context.current import PLACE, Inside, Place, current_place, leave
 from freezeframe.context.silence import is_suppressed
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.responder import Call
@@ -44,6 +44,7 @@ EXCHANGE_SEQUENCE: Final = itertools.count()
 """Order of issue within the process."""
 
 _FIRST_ERROR_STATUS: Final = 400
+_WITH_INSIDE: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
 
 Held = Callable[[], list[Callable[[], None]] | None]
 """Returns what is to be done at the first call of what will then be a run; None if it is one."""
@@ -344,7 +345,8 @@ class Recording:
         from opentelemetry import context, trace
 
         place, span_id = current_place(), f"{self.span.get_span_context().span_id:016x}"
-        inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True, call_span_id=span_id)
+        inside = Inside() if self.template.keywords["kind"] in _WITH_INSIDE else None
+        inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True, inside=inside, call_span_id=span_id)
         token = context.attach(trace.set_span_in_context(self.span))
         place_token = PLACE.set(inner)
         try:

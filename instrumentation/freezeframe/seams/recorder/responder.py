@@ -57,6 +57,10 @@ class Responder(Protocol):
         """Called with what such a function returned or raised, as tagged JSON."""
         ...
 
+    def unserved(self, what: str) -> None:
+        """Called with what a tool that runs gets although the recording does not hold it, in words: ``reads stock.json``."""
+        ...
+
     def recall(self, feed: Feed, key: str) -> str | None:
         """Return the value that the run got there, or None if nothing (more) was recorded."""
         ...

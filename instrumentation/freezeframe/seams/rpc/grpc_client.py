@@ -53,7 +53,7 @@ def method_of(callable_: Any) -> str:
 def is_exchange(callable_: Any) -> bool:
     """Return whether a call made here is recorded or served."""
     place, recorder = current_place(), switch.recorder()
-    if method_of(callable_).startswith(_TELEMETRY) or place.inside_call or place.sending:
+    if method_of(callable_).startswith(_TELEMETRY) or not place.is_followed or place.sending:
         return False
     if switch.serving() is not None:
         return True

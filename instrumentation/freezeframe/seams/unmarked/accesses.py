@@ -266,6 +266,13 @@ def path_read(target: Any, accesses: UnrecordedAccesses) -> str | None:
     return None if path is None or _is_no_input(path) or path in accesses.own else path
 
 
+def read_by_program(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> str | None:
+    """Return the file that the program is about to read, as shown; None if an event is no such act."""
+    act = _act(event, arguments, UnrecordedAccesses()) if event == "open" else None
+    is_read = act is not None and act[0] is GapKind.FILE_READ and os.path.isfile(act[2]) and is_of_run(frame)
+    return shown_path(act[2]) if act is not None and is_read else None
+
+
 def is_of_run(frame: FrameType | None) -> bool:
     """Return whether what is done at a frame is the run's own act, and not Python's, a seam's or a log's."""
     return _who(_past_ours(frame), alone=current_place().run is None) is not None
