@@ -24,7 +24,7 @@ from freezeframe.seams.databases import statements
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.recorder.readings import feed_of, is_read_at, note, recall
+from freezeframe.seams.recorder.readings import feed_of, is_read_inside, note, recall
 from freezeframe_schemas.exchange import Completion
 
 SYSTEM: Final = "mongodb"
@@ -253,7 +253,7 @@ def _init_id(original: Callable[..., None], made: Any, oid: Any = None) -> None:
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OWN:
             frame = frame.f_back
-        if not is_read_at(place, frame.f_code.co_filename):
+        if place.inside_call and not is_read_inside(place, frame.f_code.co_filename):
             return
         feed = feed_of("objectid", place, frame.f_code.co_filename)
         if (recorded := recall(feed)) is not None:

@@ -21,7 +21,7 @@ from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.recorder.readings import feed_of, is_kept_before, is_read_at, note, note_before, recall
+from freezeframe.seams.recorder.readings import feed_of, is_kept_before, is_read_inside, note, note_before, recall
 
 ORIGINAL: Final = "freezeframe_original"
 """The attribute by which our `os.urandom` names Python's: what is recorded here is not a secret that the program draws."""
@@ -88,7 +88,7 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     place = current_place()
     feed, file = "", sys._getframe(_ASKER).f_code.co_filename
     try:
-        if not is_read_at(place, file):
+        if place.inside_call and not is_read_inside(place, file):
             return draw(size)
         feed = feed_of("uuid", place, file)
     except Exception as error:

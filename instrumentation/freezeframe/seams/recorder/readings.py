@@ -33,9 +33,9 @@ def _feed(kind: str, is_in_run: bool, lane: Lane, file: str) -> str:
     return f"{kind}{'' if is_in_run else '-outside'} {format_lane(lane)} {os.path.basename(file)}"
 
 
-def is_read_at(place: Place, file: str) -> bool:
-    """Return whether what a file reads at a place is kept or recalled: inside a tool, if it is the program's file."""
-    return not place.inside_call or ((place.run_anew or place.inside is not None) and is_of_program(file))
+def is_read_inside(place: Place, file: str) -> bool:
+    """Return whether what a file reads inside a call is kept or recalled: in a tool, if it is the program's file."""
+    return (place.run_anew or place.inside is not None) and is_of_program(file)
 
 
 def recall(feed: str) -> str | None:
