@@ -44,7 +44,7 @@ EXCHANGE_SEQUENCE: Final = itertools.count()
 """Order of issue within the process."""
 
 _FIRST_ERROR_STATUS: Final = 400
-_WITH_INSIDE: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
+_TOOLS: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
 
 Held = Callable[[], list[Callable[[], None]] | None]
 """Returns what is to be done at the first call of what will then be a run; None if it is one."""
@@ -146,6 +146,7 @@ class Recorder:
             run=current_place().run,
             known_texts=self.known_texts,
             code=code,
+            is_tool=kind in _TOOLS,
         )
         self._under_way.add(recording)
         return recording
@@ -258,6 +259,8 @@ class Recording:
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     code: Callable[[], FunctionCode | None] | None = None
     """Returns the code that answers."""
+    is_tool: bool = False
+    """True for a tool or retriever: what it calls is recorded, too."""
     body: Body = field(init=False)
     status: int | None = None
     reason: str | None = None
@@ -345,7 +348,7 @@ class Recording:
         from opentelemetry import context, trace
 
         place, span_id = current_place(), f"{self.span.get_span_context().span_id:016x}"
-        inside = Inside() if self.template.keywords["kind"] in _WITH_INSIDE else None
+        inside = Inside() if self.is_tool else None
         inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True, inside=inside, call_span_id=span_id)
         token = context.attach(trace.set_span_in_context(self.span))
         place_token = PLACE.set(inner)
