@@ -38,7 +38,7 @@ def chat(user: str) -> dict[str, str | None]:
 
 @app.get("/stream")
 def stream() -> Response:
-    """Answer sentence by sentence: what the client has when it leaves is known."""
+    """Answer sentence by sentence, so that the run records how much a leaving client has received."""
 
     text = request.args["text"]
 

@@ -1,10 +1,10 @@
-"""A customer-support agent of the kind people write: it looks up an order and answers the customer.
+"""A typical customer-support agent: it looks up an order and answers the customer.
 
     python agent.py "Hi, this is Maria Keller. Where is my order? I'm at maria.keller@northbay-mail.com"
     python agent.py --variant async|stream|langgraph "..."     the same agent, written in other styles
     python agent.py --real "..."                               with the real OpenAI and Anthropic (your keys)
 
-The README next to this file says how to start the world and the provider that it talks to.
+The README next to this file shows how to start the world and the provider that it talks to.
 """
 
 import argparse

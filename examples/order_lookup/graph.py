@@ -38,7 +38,7 @@ def answer_with_graph(message: str) -> str:
 
 
 def narrow(state: MessagesState) -> dict[str, list[AnyMessage]]:
-    """Replace the newest tool results with what the model receives about them."""
+    """Replace the newest tool results with their summaries for the model."""
     message = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
     replacements: list[AnyMessage] = []
     for call in message.tool_calls:

@@ -1,7 +1,7 @@
 """A small rule-based chat model: reads a conversation, calls tools while it can, then answers in its own words.
 
-It plays the part of a hosted model for the demo. It knows nothing but the conversation that it is given, and
-it is really non-deterministic: the wording comes from the operating system's randomness, so two equal
+It plays the part of a hosted model for the demo. It knows only the conversation passed to it, and it is really
+non-deterministic: the wording comes from the operating system's randomness, so two equal
 requests almost never get equal answers. It must never keep state between two calls.
 """
 
@@ -48,7 +48,7 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversation:
-    """Everything a request says to the model."""
+    """The content of a request to the model."""
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()

@@ -32,7 +32,7 @@ class PackagedModel:
         """Load the model and serve it inside this process.
 
         Raises:
-            SystemExit: a wheel is missing; says what to install.
+            SystemExit: a wheel is missing; the message says what to install.
         """
         try:
             import xllamacpp  # pyright: ignore[reportMissingImports]  # optional: the `model` extra

@@ -56,7 +56,7 @@ class Stage:
         """State a claim after checking it.
 
         Raises:
-            ClaimError: the claim is false; says what was found.
+            ClaimError: the claim is false; the message shows the actual text.
         """
         if not holds:
             raise ClaimError(f"{text}: not so{f', found: {found}' if found else ''}")

@@ -1,4 +1,4 @@
-"""What the order-lookup agent can do: its tools, and what it tells the model about their results."""
+"""The tools of the order-lookup agent, and its summaries of their results for the model."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def pick_order(candidates: list[Order]) -> Order | None:
 
 
 def tell_model(tool: str, arguments: dict[str, str], result: object) -> str:
-    """Return what the model receives about a tool's result."""
+    """Return the summary of a tool's result that the model receives."""
     if tool == "lookup_orders":
         result = pick_order(cast("list[Order]", result))
     return json.dumps(result)

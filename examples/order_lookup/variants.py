@@ -14,7 +14,7 @@ import freezeframe
 
 @freezeframe.run
 async def answer_async(message: str) -> str:
-    """Answer a customer's message; the tools that the model wants at once run at once."""
+    """Answer a customer's message; tools that the model calls together run concurrently."""
     client = AsyncOpenAI()
 
     async def call_tool(call_id: str, name: str, arguments: dict[str, str]) -> ChatCompletionMessageParam:

@@ -75,7 +75,7 @@ def find_orders(directory: Path, *, name: str, email: str) -> list[dict[str, obj
 
 
 def file_note(directory: Path, *, note: str) -> int:
-    """Write a note into the support log and return its number: a side effect that no one wants twice."""
+    """Write a note into the support log and return its number: a side effect that must not happen twice."""
     _count(directory, "file_note")
     with (directory / "support.log").open("a", encoding="utf-8") as log:
         log.write(note.replace("\n", " ") + "\n")

@@ -1,4 +1,4 @@
-"""Headers and URLs in the form that is kept: secrets are replaced before anything is recorded, or looked up in a replay."""
+"""Headers and URLs in their recorded form: secrets are replaced before anything is recorded, or looked up in a replay."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def clean_request(
     *,
     timeouts: Timeouts | None = None,
 ) -> Request:
-    """Return a request in the form that is kept."""
+    """Return a request in its recorded form."""
     return Request(method=str(method), url=clean_url(url), headers=clean_headers(headers), body=body, timeouts=timeouts)
 
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
-    """Return headers as text in wire order, secrets replaced. Cookies keep their names: programs check which ones they have."""
+    """Return headers as text in wire order, secrets replaced. Cookies keep their names, because programs check for them."""
     return tuple(
         [
             (text, known if secret is None else secret(known))
@@ -85,7 +85,7 @@ def _removed(value: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _known_header(name: bytes | str) -> tuple[str, Callable[[str], str] | None]:
-    """Return a header's name as text, and what takes the secret out of its value, if it is one."""
+    """Return a header's name as text, and the function that removes the secret from its value, if it has one."""
     text = name.decode("latin-1") if isinstance(name, bytes) else name
     if _SECRET_HEADER.match(text) is None:
         return text, None

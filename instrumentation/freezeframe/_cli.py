@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replay_commands() -> Any:
-    """Return the module with the other commands, None if it or something it needs is not installed."""
+    """Return the module with the other commands, None if it or one of its dependencies is not installed."""
     try:
         return import_module("freezeframe_replay.cli")
     except ImportError as error:

@@ -29,7 +29,7 @@ def _parse_list(text: str) -> tuple[str, ...]:
 def _parse_headers(text: str) -> tuple[tuple[str, str], ...]:
     """Read ``key=value,key2=value2`` as OpenTelemetry's exporters do: values may be URL-encoded.
 
-    They leave out a pair that is malformed, with a warning that shows it. Here it is a fault that does not.
+    They drop a malformed pair and show it in a warning. Here it is a fault, whose message does not show it.
     """
     from opentelemetry.util.re import parse_env_headers
 
@@ -69,7 +69,7 @@ _SPOOL: Final = ValueKind(
     expected="a directory, true or false", accepts=lambda value: isinstance(value, str | bool), parse=_parse_spool
 )
 _HEADER: Final = re.compile(r"[!#-'*+\-.0-9A-Z^-z|~]+\s*=[ !#-:<-\[\]-~]*")
-"""What `parse_env_headers` does not leave out."""
+"""A pair that `parse_env_headers` accepts."""
 _URL: Final = ValueKind(
     expected="a URL, http://host:port (for grpc also host:port)",
     accepts=lambda value: isinstance(value, str) and re.match(r"https?://|[^/]+:\d+$", value) is not None,
@@ -301,7 +301,7 @@ def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.e
 
 
 def _complete_endpoint(chosen: dict[str, Any], where: str, faults: list[str]) -> None:
-    """Make the endpoint a URL that says all, as OpenTelemetry's exporters understand what is configured."""
+    """Complete the endpoint to a full URL, as OpenTelemetry's exporters do."""
     endpoint: str = chosen["endpoint"]
     scheme, separator, rest = endpoint.rpartition("://")
     if chosen.get("protocol") == "grpc":

@@ -1,4 +1,4 @@
-"""The state of delivery: what the settings mean here, what waits on the disk, what was lost. For the commands."""
+"""The state of delivery, for the commands: effective settings, batches on the disk, losses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeliveryReport:
 
 
 def delivery_reports(settings: Settings | None = None) -> tuple[DeliveryReport, ...]:
-    """Report on delivery: what `instrument()` does in this process, or would do.
+    """Report on delivery as `instrument()` does it in this process, or would do it.
 
     Raises:
         ConfigError: the environment's settings are wrong.
@@ -53,7 +53,7 @@ def waiting_batches() -> int:
 
 
 def deliver_waiting(settings: Settings) -> tuple[DrainCounts, int]:
-    """Send the batches that wait on the disk; return what became of them, and how many batches are left.
+    """Send the batches that wait on the disk; return their results, and the number of batches left.
 
     Raises:
         ConfigError: the spool or its key cannot be used.

@@ -1,4 +1,4 @@
-"""What is captured in this process and what is not, by library and version."""
+"""Report captured and uncaptured libraries of this process, with versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LibraryReport:
     version: str
     state: State
     what: str
-    """What is captured; if nothing is, what to do."""
+    """The captured part; without one, the remedy."""
 
 
 _GENAI: Final = "use google-genai, which is captured"
@@ -89,7 +89,7 @@ def doctor() -> tuple[LibraryReport, ...]:
 
 
 def _transports() -> Iterator[LibraryReport]:
-    """Yield those that a distribution requires whose calls would be missed, or that were installed for their own sake."""
+    """Yield uncaptured transports that some distribution requires for calls of an agent, or that were installed directly."""
     required = _who_requires({distribution for distribution, _, _ in _TRANSPORTS})
     for distribution, advice, harmless in _TRANSPORTS:
         version, users = _version_of(distribution), required[distribution]
@@ -99,7 +99,7 @@ def _transports() -> Iterator[LibraryReport]:
 
 
 def _who_requires(distributions: set[str]) -> dict[str, set[str]]:
-    """Return which distributions here require each of these. Extras count only for our own distribution."""
+    """Return the distributions here that require each of these. Extras count only for our own distribution."""
     users: dict[str, set[str]] = {distribution: set() for distribution in distributions}
     for candidate in metadata.distributions():
         # Read as text: parsing every METADATA takes a tenth of a second.

@@ -1,7 +1,7 @@
 """Watched generators, sync and async: wrappers of the same kind, and one loop that drives the wrapped generator.
 
-``yield from`` cannot be watched, and asynchronous generators do not have it. Whatever the consumer sends or throws reaches the
-generator, and so does its close; whatever the generator raises reaches the consumer.
+``yield from`` cannot be watched, and asynchronous generators do not have it. Everything that the consumer sends
+or throws reaches the generator, and so does its close; every exception of the generator reaches the consumer.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _reported: Final[set[str]] = set()
 
 
 class guard:  # noqa: N801 - reads like the function that `contextmanager` would return, at a third of the cost
-    """Swallow and log what the block raises. `place` names it in the log, ``httpx.response``."""
+    """Swallow and log exceptions of the block. `place` names it in the log, ``httpx.response``."""
 
     __slots__ = ("_place",)
 
@@ -67,7 +67,7 @@ class guard:  # noqa: N801 - reads like the function that `contextmanager` would
 
 
 def report(place: str, error: Exception) -> None:
-    """Log a freezeframe error, once per place and kind; raise it if the process asks for that.
+    """Log a freezeframe error, once per place and kind; raise it if ``FREEZEFRAME_RAISE`` is set.
 
     Neither its message nor the traceback's lines of code are logged: both may hold the application's data.
     """

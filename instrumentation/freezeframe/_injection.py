@@ -1,4 +1,4 @@
-"""Starting a program with freezeframe in it and no change to its code: environment variables that trigger the start-up hook."""
+"""Start a program with freezeframe in it and its code unchanged: environment variables that trigger the start-up hook."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def injected_environment(target: str, environ: Mapping[str, str] = os.environ) -
 def capture_environment(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment with which `freezeframe run` starts `command`, so that it is captured.
 
-    The seed for hashing texts is drawn here: of one that Python draws, nobody learns, and sets have another order in a replay.
+    The hash seed is drawn here: Python does not reveal one that it draws itself, and sets would have another order in a replay.
     """
     root = "never" if is_server(command) else "always"
     seed = environ.get(HASH_SEED_VARIABLE)

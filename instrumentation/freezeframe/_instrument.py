@@ -1,4 +1,4 @@
-"""`instrument()`: turns capture on in this process, and returns a handle to turn it off, flush it, and ask what it does."""
+"""`instrument()`: turns capture on in this process, and returns a handle to turn it off, flush it, and inspect it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Handle:
         return True if self._queue is None else self._queue.flush(timeout_s)
 
     def _at_end(self, deliver: Callable[[float], object], timeout_s: float) -> Callable[[], None]:
-        """Return what to do when the process may end without any `atexit`: also deliver what runs that are over left open."""
+        """Return the function for an end of the process without `atexit`: it also delivers spans that ended runs left open."""
 
         def last() -> None:
             if self._recorder is not None:
@@ -89,13 +89,13 @@ class Handle:
             self._unwatch.append(flush_before_exit(self._at_end(queue.flush_for_the_end, timeout_s)))
 
     def watch_frameworks(self, structure: AgentStructure, provider: Any) -> None:
-        """Start what names the agents of frameworks, when these are imported."""
+        """Start the instrumentors that name the agents of frameworks, when these are imported."""
         from freezeframe._structure import follow
 
         self._unwatch.append(follow(structure, provider))
 
     def watch_green_threads(self) -> None:
-        """Go on if gevent or eventlet replace the process's threads from now on."""
+        """Survive gevent or eventlet replacing the process's threads from now on."""
         from freezeframe.export.green_threads import step_aside
 
         if self._queue is not None:
@@ -159,19 +159,20 @@ def instrument(
     Call it once at startup, before or after the SDKs are imported. A second call returns the first one's handle. Your own
     TracerProvider, if one is set, is used and its exporters continue alongside ours; else ours is set.
 
-    Calls outside any `freezeframe.run` belong to whatever span is current. If there is none, a whole script is one run
-    (`root`: "auto"), and a server's calls are their own traces; see `freezeframe.runs.process_root.ProcessRoot`.
+    Calls outside any `freezeframe.run` belong to whatever span is current. Without one, a whole script is one
+    run (`root`: "auto"), and a server's calls are their own traces; see
+    `freezeframe.runs.process_root.ProcessRoot`.
 
     Args:
-        endpoint: the collector's address; default: that of the one which runs for this project's data directory, else
+        endpoint: the collector's address; default: that of the collector of this project's data directory, else
             http://127.0.0.1:4318.
         protocol: ``http/protobuf`` or ``grpc``.
         headers: sent with each batch.
         service_name: default: the program's name.
         file: write OTLP/JSON lines to this file and send nothing.
         root: ``auto``, ``always`` (also True), ``never`` (also False).
-        trace_config: what OpenInference's ``TraceConfig`` hides is hidden here, too; default: the ``OPENINFERENCE_HIDE_*``
-            variables.
+        trace_config: OpenInference's ``TraceConfig``, which hides content here, too; default: the
+            ``OPENINFERENCE_HIDE_*`` variables.
         **options: any other option of docs/configuration.md.
 
     Raises:

@@ -72,7 +72,7 @@ _loaded: Final[list[tuple[Any, Cells]]] = []
 def load_ipython_extension(ipython: Any) -> None:
     """Capture from now on; IPython calls this for ``%load_ext freezeframe``.
 
-    Call `instrument()` before that for options; the environment's are used else.
+    Call `instrument()` before that to set options; otherwise those of the environment apply.
     """
     if active_handle() is None:
         instrument()
@@ -98,7 +98,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """Leave cells alone from now on; what the process calls is still recorded, as `instrument()` does."""
+    """Leave cells alone from now on; the process's calls are still recorded, as with `instrument()`."""
     for shell, cells in [one for one in _loaded if one[0] is ipython]:
         _loaded.remove((shell, cells))
         for event in _EVENTS:

@@ -1,7 +1,7 @@
 """The structure of runs (agents, chains, graph nodes, handoffs) from the OpenInference instrumentors that are installed.
 
-They are started when their framework is imported, unless the program starts them itself. Their spans name and nest; content is
-in our exchanges, so they record none. A replay starts none of them.
+They are started when their framework is imported, unless the program starts them itself. Their spans give names
+and nesting; they record no content, which is in our exchanges. A replay starts none of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FRAMEWORKS: Final = {
 
 
 def follow(structure: AgentStructure, provider: Any) -> Callable[[], None]:
-    """Start each instrumentor of a framework when the program imports that; return what stops those that were started here."""
+    """Start each instrumentor when the program imports its framework; return a function that stops those started here."""
     started: list[Any] = []
     for name, module in _FRAMEWORKS.items():
         IMPORT_HOOK.when_imported(module, lambda _, name=name: _start_installed(name, structure, provider, started))
@@ -45,7 +45,7 @@ def follow(structure: AgentStructure, provider: Any) -> Callable[[], None]:
 
 
 def _start_installed(name: str, structure: AgentStructure, provider: Any, started: list[Any]) -> None:
-    """Start the instrumentor of that name, if there is one: only a program with a framework pays for the search."""
+    """Start the instrumentor of that name, if one is installed: only a program with a framework pays for the search."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group=_GROUP, name=name):
@@ -68,7 +68,7 @@ def _start(point: EntryPoint, structure: AgentStructure, provider: Any, started:
 
 
 def _is_starting(instrumentor: Any) -> bool:
-    """Return whether the program is starting it: that may be what imports the framework."""
+    """Return whether the program itself is starting it, which may be the reason for the framework's import."""
     frame = sys._getframe()
     while frame is not None:
         if frame.f_locals.get("self") is instrumentor:
@@ -98,7 +98,7 @@ def _in_langchain(instrumentor: Any) -> tuple[Any, str] | None:
 
 
 def _agent_of(metadata: dict[str, Any]) -> str:
-    """Return the agent of a LangGraph step: the one named, else the node that runs the innermost graph, else the node."""
+    """Return the agent of a LangGraph step: the named one, else the node that runs the innermost graph, else the node."""
     if isinstance(named := metadata.get("lc_agent_name"), str):
         return named
     nodes = [part.partition(":")[0] for part in str(metadata.get("langgraph_checkpoint_ns") or "").split("|")]

@@ -1,3 +1,3 @@
-"""The version of this library. The package's metadata is made from it."""
+"""The version of this library. The package's metadata takes it from here."""
 
 __version__ = "0.1.0"

@@ -40,7 +40,7 @@ class MemoryExporter:
         return False
 
     def close(self) -> None:
-        """Do nothing: nothing is held open."""
+        """Do nothing: no resource is open."""
 
 
 class Captured:
@@ -60,7 +60,7 @@ class Captured:
 
     @property
     def sent(self) -> list[SpanRecord]:
-        """Every span that was sent, as it was sent: pending ones too."""
+        """Every span as it was sent, pending ones included."""
         self.handle.flush(10)
         return [*self._exporter.records]
 
@@ -73,7 +73,7 @@ class Captured:
 
 @contextmanager
 def capture(*, trace_config: object = None, **options: Any) -> Generator[Captured]:
-    """Record what happens in the block, in memory; takes the options of `instrument()`. Span ids count from 1.
+    """Record the block in memory; takes the options of `instrument()`. Span ids count from 1.
 
     Raises:
         RuntimeError: the process is instrumented already.

@@ -1,4 +1,6 @@
-"""The start-up hook: Python imports this before the program. It calls what ``FREEZEFRAME_INJECT`` names, ``module:function``.
+"""The start-up hook:
+
+Python imports this before the program. It calls the function in ``FREEZEFRAME_INJECT``, ``module:function``.
 
 `freezeframe run` and replays put this file's directory first on ``PYTHONPATH``. Another ``sitecustomize`` that would have been
 found runs as well, first. A failure ends the process: a program that starts half-instrumented, or half in a replay, would

@@ -1,1 +1,1 @@
-"""Where a piece of work belongs, and what its process is: run, lane, program, environment."""
+"""The run and lane of a piece of work, and its program and environment."""

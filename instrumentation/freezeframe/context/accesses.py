@@ -18,15 +18,15 @@ LARGE: Final = "reads the large file"
 """Verb for a file whose content `seams.files` does not keep."""
 _MAX_KEPT: Final = 20
 _MAX_RESULT_LENGTH: Final = 20_000
-"""Results of tools that a run keeps to see whether they change, and characters of one as JSON."""
+"""Results of tools that a run keeps to detect changes, and characters of one as JSON."""
 _PATHS: Final = frozenset({GapKind.FILE_READ, GapKind.FILE_WRITTEN, GapKind.DATABASE})
 _TRACKED: Final[dict[str, bool]] = {}
-"""File -> whether git tracks it. Asked once per process."""
+"""File -> whether git tracks it. Looked up once per process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrecordedAccess:
-    """The first time that a run did something."""
+    """The first access of one kind in a run."""
 
     kind: GapKind
     verb: str
@@ -37,7 +37,7 @@ class UnrecordedAccess:
     where: str
     """``agent.py:41``."""
     imported: tuple[str, str, int] | None = None
-    """Name, file and line of the module whose import did it."""
+    """Name, file and line of the module whose import caused the access."""
 
 
 class UnrecordedAccesses:
@@ -48,18 +48,18 @@ class UnrecordedAccesses:
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], UnrecordedAccess | None] = {}
         self.known: set[object] = set()
-        """What was looked at, as the program named it: the same again is nothing new."""
+        """Accesses already examined, as the program named them."""
         self.own: set[str] = set()
         """Files that the run made itself: reading them again is not an input."""
         self.files = 0
-        """How many reads of files were recorded or answered (`seams.files`)."""
+        """Number of file reads recorded or answered (`seams.files`)."""
         self._kept: list[tuple[object, str, UnrecordedAccess]] = []
         self.full = False
         self.looked: Counter[str] = Counter()
-        """Function -> how many of its results were looked at, to see whether they can be rebuilt."""
+        """Function -> number of its results checked for whether they can be rebuilt."""
 
     def may_be_new(self, kind: GapKind, what: str) -> bool:
-        """Return whether this was not seen so far, and would be kept."""
+        """Return whether this is unseen so far, and would be kept."""
         return not self.full and (kind, what) not in self._seen
 
     def is_new(self, kind: GapKind, what: str) -> bool:
@@ -78,27 +78,27 @@ class UnrecordedAccesses:
         self._seen[access.kind, f"{access.by} {access.verb} {access.what}" if is_of_call else access.what] = access
 
     def keep(self, result: object, access: UnrecordedAccess) -> None:
-        """Keep, until `note_changes`, a result and what it is like, if it is data; the access counts if it changes."""
+        """Keep a result and a picture of it until `note_changes`, if it is data; the access counts if it changes."""
         if len(self._kept) >= _MAX_KEPT or any(kept is result for kept, _, _ in self._kept):
             return
         if len(text := values.encode(result)) < _MAX_RESULT_LENGTH and not values.is_opaque(text):
             self._kept.append((result, text, access))
 
     def note_changes(self) -> None:
-        """Note which of the results that were kept have changed: when the run ends."""
+        """Note which of the kept results have changed, at the end of the run."""
         while self._kept:
             result, text, access = self._kept.pop()
             if values.encode(result) != text and self.is_new(access.kind, f"{access.by} {access.what}"):
                 self.note(access)
 
     def __iter__(self) -> Iterator[UnrecordedAccess]:
-        """Yield what was seen, without files that the recorded commit holds; on the exporter's thread."""
+        """Yield the accesses, without files of the recorded commit; on the exporter's thread."""
         seen = [access for access in list(self._seen.values()) if access is not None]
         tracked = _tracked_by_git(access.what for access in seen if access.kind is GapKind.FILE_READ and access.verb == "reads")
         return (access for access in seen if access.what not in tracked)
 
     def gaps(self, entry: str) -> Iterator[Gap]:
-        """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
+        """Yield the accesses as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
         for access in self:
             yield _gap(access, entry)
         if self.full:

@@ -1,7 +1,7 @@
-"""True if anything is recorded at the moment: a run is open in some thread, or the process as a whole is one.
+"""A flag that is true while anything is recorded: a run is open in some thread, or the process as a whole is one.
 
-What is called a million times outside of runs asks `ACTIVITY.on`, and nothing else. It may also replace itself by the original
-until the next run: `put_aside`.
+Functions called a million times outside of runs check only `ACTIVITY.on`. They may also replace themselves with
+the original until the next run: `put_aside`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ProcessActivity:
         self._is_by_default = False
         self.is_replay = False
         self.marks_runs = False
-        """The program marks entry points, so the process as a whole is not a run, unless it is asked to be one."""
+        """The program marks entry points, so the process as a whole is not a run, unless `root` requires one."""
         self._resting: list[Callable[[], None]] = []
         self._lock = threading.RLock()  # reentrant: a garbage collection may end a run meanwhile
 
@@ -42,7 +42,7 @@ class ProcessActivity:
             self._set()
 
     def end(self) -> None:
-        """A run ends that has begun."""
+        """Note the end of a run."""
         with self._lock:
             self._open -= 1
             self._set()
@@ -69,7 +69,7 @@ class ProcessActivity:
     def put_aside(self, owner: object, name: str, ours: object, original: object, *, most: int = 0) -> None:
         """Put an original back until the next run begins, unless another library has patched ours.
 
-        Do nothing if more than `most` runs are open: 1 for what has nothing more to learn of the present one.
+        Do nothing if more than `most` runs are open: 1 for a function that needs no more data about the present run.
         """
         with self._lock:
             if self._open + self.is_process + self.is_replay <= most and vars(owner).get(name) is ours:

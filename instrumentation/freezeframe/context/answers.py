@@ -1,7 +1,8 @@
-"""What models answered in the runs of a process, and whether a later run depends on it: a conversation that the program keeps.
+"""Track answers of models across the runs of a process, to find a later run that depends on an earlier one's conversation.
 
-Wherever it is kept (an object, a framework's memory, a session of a library), a replay of the later run alone does not have it.
-Its requests and its output show it. They are looked at while spans are exported, off the application's path.
+Wherever the program keeps the conversation (an object, a framework's memory, a session of a library), a replay
+of the later run alone does not have it. The run's requests and output show it. They are examined while spans
+are exported, off the application's path.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 from freezeframe_schemas.span import AttributeValue
 
 _MIN_LENGTH: Final = 8
-"""Characters of an answer from which another one is hardly the same by chance."""
+"""Characters of an answer above which equality is hardly chance."""
 _MAX_KNOWN: Final = 50_000
 _MAX_GIVEN: Final = 1_000_000
-"""How many texts a process remembers, as numbers, and how many bytes of results a run does: the newest."""
+"""Number of texts that a process remembers (as hashes), and bytes of results that a run does: the newest."""
 _WORDS: Final = re.compile(r"[A-Za-z0-9]{3,}")
 _MAX_WORDS: Final = 30
 _ASSISTANT: Final = "assistant"
 _DECODER: Final = json.JSONDecoder()
 
 KnownTexts = dict[int, bool]
-"""Hash of a text -> whether a model answered it before the program asked with it: an example in a prompt is its own."""
+"""Hash of a text -> whether a model answered it before the program first used it in a request."""
 
 
 class Answers:
@@ -64,14 +65,17 @@ class Answers:
             del known[next(iter(known))]
 
     def _note_result(self, response: Response) -> None:
-        """Note what another call returned: a run may be given the conversation by a tool or a database."""
+        """Note another call's result: a run may get the conversation from a tool or a database."""
         self._given.append(response)
         self._given_bytes += len(response.body)
         while self._given_bytes > _MAX_GIVEN:
             self._given_bytes -= len(self._given.popleft().body)
 
     def gaps(self, given: str, output: str | None, known: KnownTexts) -> Iterator[Gap]:
-        """Yield the gap of a run that asked with, or returned, what it was not given. `given` and `output` are tagged JSON."""
+        """Yield the gap of a run whose requests or output contain an earlier answer that was not among its inputs.
+
+        `given` and `output` are tagged JSON.
+        """
         returned = [text for text in _leaves(output) if known.get(key := hash(text)) and key not in self._own]
         for verb, texts in (("asked with", self._carried), ("returned", returned)):
             if texts and not self._may_be_input(texts, given):
@@ -105,7 +109,7 @@ def _leaves(text: str | None) -> Iterator[str]:
 
 
 def _input_texts(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
-    """Yield what a request holds of answers: what the assistant said, ids of its tool calls and of the answer before."""
+    """Yield the parts of a request that come from answers: the assistant's texts, ids of tool calls and the previous answer."""
     before = attributes.get(genai.REQUEST_PREVIOUS_RESPONSE_ID)
     if isinstance(before, str):
         yield before
@@ -131,7 +135,7 @@ def _texts(attributes: Mapping[str, AttributeValue], name: str) -> Iterator[str]
 
 
 def _messages(text: AttributeValue) -> Iterator[dict[str, Any]]:
-    """Yield the messages of an attribute, each parsed when it is asked for: most of a long request is not."""
+    """Yield the messages of an attribute, each parsed on demand: most of a long request never is."""
     at = 0
     while isinstance(text, str) and (at := text.find("{", at)) >= 0:
         message, at = _DECODER.raw_decode(text, at)
@@ -139,6 +143,6 @@ def _messages(text: AttributeValue) -> Iterator[dict[str, Any]]:
 
 
 def _may_hold(source: bytes, text: str) -> bool:
-    """Return whether a text may be in JSON or any other form of it: whether its words are."""
+    """Return whether a text may occur in JSON, in any spelling: whether its words do."""
     words = _WORDS.findall(text, 0, 10_000)[:_MAX_WORDS]
     return all(word.encode() in source for word in words) if words else json.dumps(text)[1:-1].encode() in source

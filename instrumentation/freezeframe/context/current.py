@@ -1,4 +1,4 @@
-"""Where in the program a piece of work belongs: its run, its lane, and whether it is inside a recorded call.
+"""The place of a piece of work in the program: its run, its lane, and whether it is inside a recorded call.
 
 Kept in one private `ContextVar`. Never in OTel baggage: baggage travels to every provider on the wire.
 """
@@ -50,8 +50,8 @@ class Lane:
     def aside(self) -> Lane:
         """Return a lane at the same place with separate ordinals.
 
-        For work that a replay does not repeat (a connection's name look-up, the inside of a recorded tool): what it spawns must
-        not shift the ordinals of what the replay does spawn.
+        For work that a replay does not repeat (a connection's name look-up, the inside of a recorded tool): its
+        tasks and threads must not shift the ordinals of those that the replay does spawn.
         """
         return Lane(self.path, apart=True)
 
@@ -64,14 +64,15 @@ _SHARED: Final[Mapping[str, Callable[[], Any]]] = {
     "answers": Answers,
     "draws": Draws,
 }
-"""Parts of a run that a run inside it shares -> what makes one."""
+"""Parts of a run that a nested run shares -> their factories."""
 _PARTS: Final = {**_SHARED, "tracers": set, "begins": list, "at_first_call": list}
 
 
 class RunContext:
-    """The run in progress. All tasks and threads of the run share its parts, which are made when they are first asked for.
+    """The run in progress.
 
-    One is made for each request to a server, of which most make no call.
+    All tasks and threads of the run share its parts, which are created on first use: every request to a server
+    has a context, and most make no call.
     """
 
     name: str
@@ -83,15 +84,15 @@ class RunContext:
     unrecorded: defaultdict[str, int]
     """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
     accesses: UnrecordedAccesses
-    """What its unmarked code reached outside the process."""
+    """Accesses of its unmarked code outside the process."""
     answers: Answers
-    """What models answered it, and what it kept from earlier runs."""
+    """Answers of its models, and answers kept from earlier runs."""
     draws: Draws
-    """What it drew from shared random generators."""
+    """Its draws from shared random generators."""
     tracers: set[str]
     """Other instrumentations that began spans in it."""
     begins: list[Callable[[RunContext], None]]
-    """Called once, when the first call is about to be made, to report that the run has begun; empty from then on."""
+    """Functions called once, before the first call, to report that the run has begun; empty from then on."""
     at_first_call: list[Callable[[], None]]
     """Called once after that."""
     user: str | None = None
@@ -156,7 +157,7 @@ class RunContext:
 
         Args:
             key: the flag's key.
-            value: what the run was given.
+            value: the value that the run got.
             **details: attribute name -> text, for example ``genai.FLAG_VARIANT``; None is left out.
         """
         self.flags[key] = value

@@ -1,4 +1,4 @@
-"""What one run drew from random generators that its tasks and threads share, and which part cannot be repeated."""
+"""A run's draws from random generators that its tasks and threads share, and the part that cannot be repeated."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Draws:
         self.base: tuple[int, int] | None = None
         """The position of the shared generator before the run's first draw: its epoch, and the words drawn in it."""
         self.state: object = None
-        """What ``random.getstate()`` gave there. A copy takes 5 us, so neither is noted before the first draw or call."""
+        """The result of ``random.getstate()`` there. A copy takes 5 us, so neither is noted before the first draw or call."""
         self.is_drawn = False
         """The run drew from the shared generator."""
         self.epochs: set[int] = set()
         """The epochs whose first state the run has noted."""
         self.lost: defaultdict[str, int] = defaultdict(int)
-        """What cannot be repeated -> how often."""
+        """Kind of an unrepeatable draw -> its count."""
         self.states = 0
-        """How many of numpy's states are kept."""
+        """Number of numpy's states kept."""
         self._left = MAX_DRAWS
         self._is_reported = False
 

@@ -1,4 +1,4 @@
-"""What the process runs in: commit, packages, Python, time zone. Read once, on the exporter's thread."""
+"""The environment of the process: commit, packages, Python, time zone. Read once, on the exporter's thread."""
 
 from __future__ import annotations
 
@@ -121,18 +121,18 @@ HASH_SEED_VARIABLE: Final = "PYTHONHASHSEED"
 
 
 def is_hash_seed(text: object) -> bool:
-    """Return whether a value of `HASH_SEED_VARIABLE` decides the order of sets: a number, where Python draws one otherwise."""
+    """Return whether a value of `HASH_SEED_VARIABLE` decides the order of sets: a number. With any other, Python draws one."""
     return isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 2**32
 
 
 def hash_seed() -> str | None:
-    """Return the seed from which this process hashes texts, if it was given one. Python reveals none that it drew."""
+    """Return the seed from which this process hashes texts, if it was set. Python does not reveal one that it drew."""
     seed = None if sys.flags.ignore_environment else os.environ.get(HASH_SEED_VARIABLE)
     return seed if is_hash_seed(seed) else None
 
 
 def recorded_settings(settings: Settings) -> dict[str, str]:
-    """Return the variables of a run's environment, with what a replay must know of Python and of our own settings."""
+    """Return the variables of a run's environment, and the settings of Python and freezeframe that a replay needs."""
     ours = {DATABASES_VARIABLE: settings.record_databases, FILES_VARIABLE: settings.record_files}
     recorded = {**recorded_environment(settings.record_env), **{name: "true" for name, is_on in ours.items() if is_on}}
     seed = hash_seed()

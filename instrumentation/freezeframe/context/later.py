@@ -1,7 +1,7 @@
-"""A span that starts only when something asks for it: most requests make no call, so they have no run that needs a span.
+"""A span that starts only on demand: most requests make no call, so they have no run that needs a span.
 
-It stands for its span wherever OpenTelemetry passes one: a span below it, a log line with its trace id, or an attribute that
-the program sets starts it, with the time at which it should have.
+It replaces its span wherever OpenTelemetry passes one. A span below it, a log line with its trace id, or an
+attribute that the program sets starts it, with its proper start time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["LaterSpan", "attach", "detach", "get_current", "set_span_in_context"
 
 
 class _Start:
-    """One start at a time; a span is started once, though several tasks and threads of its request may ask for it."""
+    """One start at a time; a span is started once, even if several tasks and threads of its request need it."""
 
     lock = threading.RLock()  # reentrant: other processors may do anything when a span starts
 

@@ -1,4 +1,4 @@
-"""What OpenInference's context managers (``using_session``, ``using_user``, ...) say of the code inside them.
+"""Read the values of OpenInference's context managers (``using_session``, ``using_user``, ...) for the code inside them.
 
 They keep it in the OTel context under OpenInference's attribute names, so it is read without importing the package.
 
@@ -23,7 +23,7 @@ _SAID: Final[Mapping[str, tuple[str, ...]]] = {
     "llm.prompt_template.version": ("llm.prompt_template.version", genai.PROMPT_VERSION),
     **{name: (name,) for name in ("metadata", "tag.tags", "llm.prompt_template.template", "llm.prompt_template.variables")},
 }
-"""Name in the context -> our attributes; where the conventions have no name, OpenInference's."""
+"""Name in the context -> our attributes; OpenInference's own name if the conventions have none."""
 
 
 def attributes_around(context: Context | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which agent a call belongs to, as the spans of other instrumentations around it say."""
+"""Find the agent of a call from the spans of other instrumentations around it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Around = Callable[[], "tuple[Span, str] | None"]
 
 
 class AgentStructure:
-    """The spans in progress and their parents in this process. Weak: a span that is over leaves nothing here."""
+    """The spans in progress and their parents in this process. Weak: an ended span is forgotten."""
 
     def __init__(self) -> None:
         self._parents: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.around: list[Around] = []
 
     def began(self, span: Span, parent: Span) -> None:
-        """Note where a span began."""
+        """Note the parent of a new span."""
         self._parents[span] = parent
 
     def place(self, context: Context | None) -> tuple[Context | None, str]:
@@ -58,7 +58,7 @@ class AgentStructure:
 
 
 def _named(span: Any) -> str:
-    """Return the agent that a span stands for."""
+    """Return the agent that a span represents."""
     attributes = getattr(span, "attributes", None) or {}
     if attributes.get(genai.OPERATION_NAME) != genai.OP_INVOKE_AGENT and attributes.get(_KIND) != "AGENT":
         return ""

@@ -1,7 +1,8 @@
 """The spool of a process that names none: on if its content can be sealed, below the user's state directory.
 
-One directory per collector, and for local collectors per project: what was recorded for one collector, under one token, is
-never delivered to another. Nothing is loaded and no key is created until there is something to keep or deliver.
+One directory per collector, and for local collectors per project: spans recorded for one collector, under one
+token, are never delivered to another. Nothing is loaded and no key is created until a batch has to be kept or
+delivered.
 """
 
 from __future__ import annotations

@@ -90,11 +90,11 @@ class Destination:
 
 
 def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
-    """Return the header that lets us into this user's collector on that port, or an empty result.
+    """Return the header that admits us to this user's collector on that port, or an empty result.
 
     Args:
-        host: where we send to.
-        port: where we send to.
+        host: the destination's host.
+        port: its port.
         own: see `Destination.own`.
 
     Raises:
@@ -126,9 +126,9 @@ class CollectorExporter:
     def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
         """Send the batch, in halves if it is too large.
 
-        A span that alone is too large is sent without its bodies, and says so: a step that is known to be incomplete is worth
-        more than one that is missing without a trace. It is never spread over several spans: the collector redacts span by
-        span, and would not see a value that is cut in two.
+        A single span that is too large is sent without its bodies, and marked: a step known to be incomplete is
+        worth more than one missing without a trace. It is never split into several spans: the collector redacts
+        span by span, and would miss a value that is cut in two.
 
         Raises:
             Unreachable: it was not accepted before the deadline.

@@ -1,7 +1,8 @@
 """ExportQueue: from a finished span to a batch on the wire or in a file, on its own thread.
 
-The application's thread appends to a bounded queue and goes on. Nothing here blocks it, and nothing raises into it: what cannot
-be kept or sent is dropped, counted and reported. A forked child starts with an empty queue and its own thread.
+The application's thread appends to a bounded queue and goes on. Nothing here blocks it, and nothing raises into
+it: spans that cannot be kept or sent are dropped, counted and reported. A forked child starts with an empty
+queue and its own thread.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class CallIds:
         self._asked: OrderedDict[str, list[tuple[str, str, Any]]] = OrderedDict()
 
     def link(self, record: SpanRecord) -> SpanRecord:
-        """Return the span; if it is a tool's without a call id, with the id of the call that it answers."""
+        """Return the span; a tool's span without a call id gets the id of the call that it answers."""
         kind = record.text(genai.EXCHANGE_KIND)
         if kind == Kind.MODEL.value:
             self._note(record)
@@ -106,7 +107,7 @@ class BatchDeadline:
 
     @property
     def is_hopeless_if_down(self) -> bool:
-        """Return whether to give up if there is no collector: the process is ending, and the batch can be kept elsewhere."""
+        """Return whether to give up without a collector: the process is ending, and the batch can be kept elsewhere."""
         return self._is_first and self._hurry.is_set()
 
     @property
@@ -136,7 +137,7 @@ class BatchResult:
     """On the disk, to be delivered later."""
     failed: int = 0
     why: str = ""
-    """Why the failed ones failed."""
+    """Reason for the failures."""
 
     def __add__(self, other: BatchResult) -> BatchResult:
         return BatchResult(
@@ -155,7 +156,7 @@ class Exporter(Protocol):
         ...
 
     def idle(self) -> bool:
-        """Deliver a little of what waits, if there is time between batches; return whether there is more."""
+        """Deliver a few waiting batches, if there is time between new ones; return whether more are waiting."""
         ...
 
     def close(self) -> None:
@@ -225,7 +226,7 @@ class ExportQueue:
         """The process is about to end."""
         self._in_flight = 0
         self._due_s = math.inf
-        """When urgent spans are sent."""
+        """Time at which urgent spans are sent."""
         self._prompt_from_s = 0.0
         self._aside = False
         self._changed = _make_condition()
@@ -233,7 +234,7 @@ class ExportQueue:
 
     @contextlib.contextmanager
     def aside(self) -> Generator[None]:
-        """Have no thread while the block replaces the process's threads and locks (gevent, eventlet); go on with new ones."""
+        """Stop the thread while the block replaces the process's threads and locks (gevent, eventlet); then start a new one."""
         with self._changed:
             thread, self._aside = self._thread, True
             self._changed.notify_all()
@@ -250,7 +251,7 @@ class ExportQueue:
     def _wait_for_imports(self) -> None:
         """Wait, before a fork, until our thread has finished the import it is in.
 
-        The child would have the module half made and no thread to finish it: it could never export a span.
+        The child would have the module half imported and no thread to finish it: it could never export a span.
         """
         with guard("export_queue.fork"):
             for _ in range(_IMPORT_MS):

@@ -32,7 +32,7 @@ class FileExporter:
         return False
 
     def close(self) -> None:
-        """Do nothing: nothing is held between batches."""
+        """Do nothing: no state is held between batches."""
 
 
 def _private(path: str, flags: int) -> int:

@@ -1,6 +1,6 @@
-"""gevent and eventlet: they replace the process's threads and locks, also after `instrument()` (as under ``freezeframe run``).
+"""gevent and eventlet: they replace the process's threads and locks, also after `instrument()` (``freezeframe run``).
 
-What waits on a lock of the old kind would then wait for ever, or fail. So the export queue has no thread meanwhile.
+A thread that waits on a lock of the old kind would then wait for ever, or fail. So the export queue has no thread meanwhile.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class GrpcWire:
         return [(name.lower(), value) for name, value in show_token(self._host, self._port, self._own).items()]
 
     def _explain(self, error: Any, size: int) -> DeliveryError:
-        """Return what a failed call means for the batch."""
+        """Return the consequence of a failed call for the batch."""
         code = getattr(error.code(), "name", "UNKNOWN")
         reason = f"{code}: {(error.details() or '')[:200]}{HOW_TO_GET_IN if code == 'UNAUTHENTICATED' else ''}"
         delay_s = retry_delay_s(error.trailing_metadata() or ())

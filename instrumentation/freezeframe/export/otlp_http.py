@@ -14,13 +14,13 @@ _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
 _UNAUTHORIZED: Final = 401
 _CONNECT_TIMEOUT_S: Final = 0.8
-"""How long a connection may take. It is tried again, except at the end of a process whose batch can wait on the disk."""
+"""Maximum time for a connection. It is retried, except at the end of a process whose batch can wait on the disk."""
 HOW_TO_GET_IN: Final = (
     ": the token is missing or unknown; set FREEZEFRAME_DATA to the collector's data directory, or send the token stored"
     ' there: OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat .freezeframe/sender-token)"'
 )
 _BATCH_IS_WRONG: Final = frozenset({400, 415, 422})
-"""Anything else (401, 404, 500) says nothing about this batch."""
+"""Statuses that concern this batch; any other (401, 404, 500) concerns the collector."""
 
 
 class HttpWire:
@@ -100,7 +100,7 @@ class HttpWire:
 
 
 def _open(connection: Any, timeout_s: float) -> None:
-    """Connect if that was not done, and limit what follows."""
+    """Connect unless connected, and limit the time of the request."""
     from freezeframe.seams.recorder.recording import while_sending
 
     if not connection.sock:
@@ -111,10 +111,10 @@ def _open(connection: Any, timeout_s: float) -> None:
 
 
 def _maker() -> tuple[int, type]:
-    """Return what a connection belongs to.
+    """Return the owner of a connection, which only its owner may use.
 
-    The parent's connection: two processes would corrupt each other's requests. One from before gevent or eventlet replaced
-    the sockets: it would block every greenlet.
+    Two processes would corrupt each other's requests; a connection from before gevent or eventlet replaced the
+    sockets would block every greenlet.
     """
     return os.getpid(), socket.socket
 
@@ -150,7 +150,7 @@ def _rejected_spans(answer: bytes, content_type: str) -> int:
 
 
 def rejected_spans(response: Any) -> int:
-    """Return how many spans an ``ExportTraceServiceResponse`` sets aside, and log its reason, or what else it remarks."""
+    """Return how many spans an ``ExportTraceServiceResponse`` sets aside, and log its reason or remark."""
     partial = response.partial_success
     if partial.rejected_spans > 0:
         logger.warning("freezeframe: the collector rejected %d spans: %s", partial.rejected_spans, partial.error_message)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def resource_from_sdk(resource: SdkResource, extra: Attributes) -> Resource:
-    """Return the SDK's resource with `extra` attributes added, which win."""
+    """Return the SDK's resource with `extra` attributes added, which take precedence."""
     return Resource(attributes={**_attributes(resource.attributes), **extra}, schema_url=resource.schema_url)
 
 

@@ -1,7 +1,8 @@
 """Sampling by run: a run is kept whole or not at all, because half a run can neither be read nor re-enacted.
 
-The decision is made once, where the run begins, from the application's id for it or from the trace id, so it is the same
-in every process of the run; below a remote parent it is the parent's. With `keep_errors`, the spans of a run that is
+The decision is made once, at the beginning of the run, from the application's id for it or from the trace id,
+so it is the same in every process of the run; below a remote parent it is the parent's. With `keep_errors`, the
+spans of a run that is
 not kept wait in memory until it ends, and are kept after all if one of them ended in an error.
 """
 
@@ -75,7 +76,7 @@ def _number(run_id: str) -> int:
 
 
 def remote_parent(context: Context | None) -> trace.SpanContext | None:
-    """Return the parent in another process, None if the parent is here or there is none."""
+    """Return the parent in another process, None without one or if it is in this process."""
     parent = trace.get_current_span(context).get_span_context()
     return parent if parent.is_valid and parent.is_remote else None
 

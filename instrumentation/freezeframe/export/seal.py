@@ -39,7 +39,7 @@ _MAC_BYTES: Final = 32
 
 
 class DamagedBatch(SpoolFileError):
-    """The content is not what was written."""
+    """The content has changed since it was written."""
 
 
 class SpoolSeal(Protocol):

@@ -1,8 +1,9 @@
 """Spool: batches on the disk that no collector accepted, one file per batch, for this process or a later one to deliver.
 
 A file is written under another name, flushed to the disk and renamed, so it is whole or absent. A process locks it to deliver
-it, so only one of several that share the directory does, and deletes it once the collector has acked it. After a crash in
-between it is delivered again, and the collector recognises spans by their ids. `freezeframe.export.seal` protects the content;
+it, so only one of several that share the directory does, and deletes it once the collector has acked it. After
+a crash in between it is delivered again, and the collector recognises duplicate spans by their ids.
+`freezeframe.export.seal` protects the content;
 nothing is written unprotected.
 
 Format, version 1: one line of JSON, ``{"freezeframe_spool": 1, "protection": "encrypt", "key": "9f86d081", "spans": 12}``, then
@@ -48,7 +49,7 @@ class Header:
 
     protection: str
     key: str
-    """Which key it is protected with; reveals nothing about the key itself."""
+    """Fingerprint of its key; reveals nothing about the key itself."""
     spans: int
 
     def to_line(self) -> bytes:
@@ -76,7 +77,7 @@ class Claim:
         self.path.unlink(missing_ok=True)
 
     def set_aside(self) -> None:
-        """Keep it under another name, for a person to look at: its content is not what was written."""
+        """Keep it under another name, for a person to examine: its content has changed."""
         with suppress(OSError):
             self.path.rename(self.path.with_suffix(_DAMAGED))
 
@@ -107,7 +108,7 @@ class Spool:
 
         Raises:
             SpoolFull: it does not fit within the limit.
-            OSError: the disk does not accept it. Nothing half-written stays.
+            OSError: the disk does not accept it. No half-written file stays.
         """
         content = header.to_line() + b"\n" + sealed
         held = self.held_bytes()
@@ -162,7 +163,7 @@ class Spool:
         return expired
 
     def sweep(self) -> None:
-        """Delete what a dead process left half-written."""
+        """Delete half-written files of dead processes."""
         for path in self.directory.glob("*" + _UNFINISHED):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:

@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 
 _PATIENCE_S: Final = 5.0
-"""How long a batch is tried before it is spooled: short, because what is only in memory is lost with the process."""
+"""Time to try a batch before it is spooled: short, because spans in memory are lost with the process."""
 _DRAIN_TIMEOUT_S: Final = 2.0
 _FIRST_REST_S: Final = 2.0
 _MAX_REST_S: Final = 30.0
@@ -45,7 +45,7 @@ class SpoolingExporter:
         self._spool = spool
         self._seal = seal
         self._rest_s = 0.0
-        """How long the collector is left alone; 0 while it accepts batches."""
+        """Pause before the collector is tried again; 0 while it accepts batches."""
         self._rest_until_s = 0.0
         self._skipped: set[Path] = set()
         self.drained = DrainCounts()
@@ -58,7 +58,7 @@ class SpoolingExporter:
         return sum(path not in self._skipped for path in self._spool.batches())
 
     def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> BatchResult:
-        """Deliver the batch, or spool it; if it cannot be spooled either, go on as if there were no spool."""
+        """Deliver the batch, or spool it; if that fails too, continue as without a spool."""
         if not self._resting():
             try:
                 result = self._live.export(records, deadline.within(_PATIENCE_S))
@@ -75,7 +75,7 @@ class SpoolingExporter:
         return BatchResult(spooled=len(records))
 
     def idle(self) -> bool:
-        """Deliver one spooled batch, if there is one and the collector is not left alone; return whether to go on."""
+        """Deliver one spooled batch, if one waits and the collector is not being left alone; return whether to go on."""
         if self._resting():
             return False
         path = next((path for path in self._spool.batches() if path not in self._skipped), None)
@@ -134,5 +134,5 @@ class SpoolingExporter:
             logger.warning("freezeframe: %d spooled batches were too old and were deleted (%s)", expired, self._spool.directory)
 
     def close(self) -> None:
-        """Close the connection; what is on the disk stays there."""
+        """Close the connection; batches on the disk stay there."""
         self._live.close()

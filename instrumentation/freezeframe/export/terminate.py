@@ -1,16 +1,15 @@
-"""SIGTERM, ``os._exit`` and ``os.exec*``: deliver what is queued, within a time limit, and then let them end the process.
+"""SIGTERM, ``os._exit`` and ``os.exec*``: deliver queued spans, within a time limit, and then let them end the process.
 
-We install a handler only if there is none: if SIGTERM has its default action when `instrument()` is called. A handler of the
-application is never replaced, wrapped or called, whether it was there before or comes later; if it ends the process in an
-orderly way, what is queued is delivered at exit. If a later handler calls the one that it found, ours delivers and returns, as
-if there had been none.
+We install a handler only if SIGTERM has its default action when `instrument()` is called. A handler of the
+application is never replaced, wrapped or called, whether it was there before or comes later; if it ends the
+process in an orderly way, queued spans are delivered at exit. If a later handler calls the previous one, ours
+delivers and returns.
 
 Like every handler in Python it runs in the main thread, between two instructions. So SIGTERM during a long native call
 waits for the call to return, and one that comes right before the main thread waits for a lock is seen when that is over, or
 at the next signal. If the main thread is importing a module, it goes on while another thread delivers, for the
-delivery may need that module: as if the signal had come that much later.
-
-``os._exit`` is how a forked child ends, and what libraries for processes call. Like ``os.exec*``, by which a program replaces
+delivery may need that module: as if the signal had come that much later. Forked children and libraries for
+processes end by ``os._exit``. Like ``os.exec*``, by which a program replaces
 itself, it skips every `atexit`.
 """
 

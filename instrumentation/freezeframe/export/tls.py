@@ -1,4 +1,7 @@
-"""TLS to the collector: whom to trust and what to present. Files are read at each connection because they may be renewed."""
+"""TLS to the collector: trusted authorities and our own certificate.
+
+Files are read at each connection because they may be renewed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ class TlsFiles:
     """PEM files; None to use the system's authorities and present no certificate."""
 
     authorities: str | None = None
-    """Who may have signed the collector's certificate, instead of those that the system trusts."""
+    """Authorities for the collector's certificate, in place of the system's."""
     certificate: str | None = None
     """Our certificate, for a collector that asks for one."""
     key: str | None = None

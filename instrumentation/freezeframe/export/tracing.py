@@ -41,7 +41,7 @@ _SERVERS: Final = frozenset(
         ),
     }
 )
-"""Scopes of spans about requests: they say nothing of a run, unless it is in their trace."""
+"""Scopes of spans about requests: they matter only if a run is in their trace."""
 _FORGOTTEN: Final = 10_000
 """Payloads whose span never arrives (dropped by another processor's wrapper) are dropped beyond this many."""
 
@@ -89,8 +89,9 @@ def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerPr
 class _Provider(TracerProvider):
     """The SDK's, which starts a pool of threads in each forked child, to find out the process's attributes.
 
-    With gevent, whatever waits between ``fork`` and ``exec`` lets the program's other greenlets run: the child would go on as
-    a second program, and fork again. So the child finds out by itself, outside the application's lane.
+    With gevent, waiting between ``fork`` and ``exec`` lets the program's other greenlets run: the child would
+    continue as a second program, and fork again. So the child determines the attributes itself, outside the
+    application's lane.
     """
 
     def _handle_fork(self) -> None:
@@ -114,9 +115,9 @@ class CaptureProcessor(SpanProcessor):
         self._sampling = sampling
         self._held = self._no_runs_held()
         self._requests = self._no_runs_held()
-        """What is known of requests that have made no call so far."""
+        """Facts about requests that have made no call so far."""
         self._announced: OrderedDict[int, None] = OrderedDict()
-        """Traces of which something was queued."""
+        """Traces with queued spans."""
         self._expected: dict[tuple[int, int], Payload] = {}
         self._exchanges: dict[int, int] = {}
         """Trace of a run in progress -> exchanges that have ended."""
@@ -200,7 +201,10 @@ class CaptureProcessor(SpanProcessor):
                     self._queue.put(*kept)
 
     def _kept(self, trace_id: int, span: ReadableSpan, payload: Payload | None) -> list[tuple[ReadableSpan, Payload | None]]:
-        """Return what is to be queued now. Spans about a request wait until something else of its trace is, or are dropped."""
+        """Return the spans to queue now.
+
+        Spans about a request wait until another span of its trace is queued, or are dropped.
+        """
         scope = "" if span.instrumentation_scope is None else span.instrumentation_scope.name
         with self._lock:
             is_announced = trace_id in self._announced
@@ -213,7 +217,7 @@ class CaptureProcessor(SpanProcessor):
         return [(span, payload)]
 
     def _hold(self, sampling: RunSampling, trace_id: int, span: ReadableSpan, payload: Payload | None) -> None:
-        """Keep the span of a run that is not sampled until it is known whether the run fails, if that is asked for."""
+        """With `keep_errors`, keep the span of an unsampled run until it is known whether the run fails."""
         if not sampling.keep_errors:
             return
         failed = span.status.status_code is trace.StatusCode.ERROR

@@ -1,1 +1,1 @@
-"""What hosts agents: web servers, gRPC servers and workers, whose requests and tasks are runs with nothing marked."""
+"""Hosts of agents: web servers, gRPC servers and workers, whose requests and tasks are runs without marked functions."""

@@ -18,11 +18,11 @@ _open: Final[dict[int, ServedRequest]] = {}
 _sessions: Final[dict[int, WebSocketSession]] = {}
 """Id of an aiohttp request -> its WebSocket, while its handler runs."""
 _LOST: Final = 1006
-"""Says that a connection was lost, in place of the code that a client closes it with."""
+"""Recorded for a lost connection, in place of the client's close code."""
 _HANDSHAKE: Final = ("connection", "sec-websocket-", "upgrade")
-"""Begin the headers that only open a WebSocket."""
+"""Prefixes of headers that only open a WebSocket."""
 BODY: Final = "freezeframe.body"
-"""Key of a request under which a replay gives its body beforehand."""
+"""Key of a request under which a replay passes its body beforehand."""
 
 
 def install(patches: Patches, module: ModuleType) -> None:

@@ -17,7 +17,7 @@ from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.rebuilding import lost_in_rebuilding
 
 ABOUT: Final = ("dag_id", "task_id", "run_id", "map_index", "try_number")
-"""Of a task instance, what is recorded."""
+"""Recorded attributes of a task instance."""
 INSTANCES: Final = frozenset({"ti", "task_instance"})
 """Arguments of a function that are the task instance."""
 

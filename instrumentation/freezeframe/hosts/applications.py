@@ -1,4 +1,4 @@
-"""Requests to an application: each one that makes a call is a run, with nothing marked.
+"""Requests to an application: each one that makes a call is a run, without marked functions.
 
 ASGI and WSGI alike: the application object's own ``__call__`` is wrapped, so it does not matter which server calls it. A run's
 input is the request, its output the response; the server, middleware around the object, and lifespan are outside. A function
@@ -38,7 +38,7 @@ APPLICATIONS: Final = (
 _CLASSES: Final = (*APPLICATIONS, ("aiohttp.web_app", "Application"))
 _MAKERS: Final = frozenset({"FastAPI", "get_asgi_application", "get_wsgi_application"})
 _READS: Final = frozenset(["read", "read1", "readinto", "readline", "readlines"])
-"""Of a stream that WSGI gives an application: it has them or not, and each may return less than was asked for."""
+"""Read methods of a WSGI input stream, which may lack them; each may return less than requested."""
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -76,7 +76,7 @@ def uninstall() -> None:
 
 
 def is_asgi(application: type) -> bool:
-    """Return whether applications of this class are called as ASGI says, else as WSGI does."""
+    """Return whether applications of this class are called by ASGI's rules, else by WSGI's."""
     return inspect.iscoroutinefunction(application.__call__)
 
 
@@ -163,7 +163,7 @@ def _flushed_first(send: Send) -> Send:
 
 
 def _copied(scope: Message) -> Message:
-    """Return what is recorded of a scope, as it is now: applications change it."""
+    """Return a copy of the recorded parts of a scope, because applications change it."""
     return {
         "method": scope["method"] if scope["type"] == "http" else "WEBSOCKET",
         "path": scope["path"],
@@ -292,7 +292,7 @@ def around_wsgi(original: Any) -> Any:
 
 
 class _Heard:
-    """The body of a request to WSGI: notes what the application reads of it."""
+    """The body of a request to WSGI: notes the parts that the application reads."""
 
     def __init__(self, stream: Any, body: Body) -> None:
         self._stream = stream
@@ -364,7 +364,7 @@ class _Answer:
 
 
 class _SizedAnswer(_Answer):
-    """A response whose length servers may ask for: one of a single piece gives them the length of the body."""
+    """A response with a length, which gives servers the length of a body of one piece."""
 
     def __len__(self) -> int:
         return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one

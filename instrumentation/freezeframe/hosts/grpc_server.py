@@ -1,6 +1,6 @@
-"""Requests to servicers of gRPC, sync and asyncio, as `applications` has those of ASGI and WSGI: a run each.
+"""Requests to servicers of gRPC, sync and asyncio: a run each, as in `applications` for ASGI and WSGI.
 
-A method is wrapped where its service is put together, below the server's interceptors. A run's input is the method, the
+A method is wrapped when its service is assembled, below the server's interceptors. A run's input is the method, the
 metadata of the allow-list, and each message with how many the servicer had sent before it took it; its output is the messages
 and the status.
 """
@@ -26,7 +26,7 @@ from freezeframe_schemas import values
 
 METHOD: Final = "GRPC"
 RECEIVED: Final = "freezeframe_received"
-"""Attribute of a context by which a replay gives the messages of the client beforehand."""
+"""Attribute of a context by which a replay passes the client's messages beforehand."""
 SHAPES: Final = {
     (False, False): "unary_unary",
     (False, True): "unary_stream",
@@ -40,7 +40,7 @@ _MAX_MESSAGES: Final = 10_000
 
 @dataclass(slots=True, kw_only=True)
 class _GrpcSession:
-    """One request while it is answered, and the run that it may be."""
+    """A request in progress and its run, if one was started."""
 
     context: Any
     received: list[list[Any]] = field(default_factory=list[list[Any]])
@@ -57,7 +57,7 @@ class _GrpcSession:
         return message
 
     def leave(self) -> None:
-        """Note that the client was gone when its next message was awaited."""
+        """Note that the client had left when its next message was awaited."""
         self.is_whole = False
         self.on_receive(LEFT)
 
@@ -91,7 +91,10 @@ class _GrpcSession:
 
 
 class _Kept:
-    """A message as it was. A protobuf message is kept as its bytes, which is quick; JSON is made of it only for a run."""
+    """A message at the time of its arrival.
+
+    A protobuf message is kept as its bytes, which is quick, and converted to JSON only for a run.
+    """
 
     __slots__ = ("_kind", "_value")
 
@@ -119,7 +122,7 @@ def _make(original: Any, generic: Any, service: str, handlers: Any) -> None:
 
 
 def around(behavior: Any, path: str, shape: str) -> Any:
-    """Return what answers as `behavior` does, and makes each request a run."""
+    """Return a function that answers as `behavior` does and makes each request a run."""
     begin = functools.partial(_begin, behavior, path, shape)
     if inspect.isasyncgenfunction(behavior):
 
@@ -167,7 +170,7 @@ def around(behavior: Any, path: str, shape: str) -> Any:
 
 
 class _within:  # noqa: N801 - reads like the function that `contextmanager` would return
-    """Run code of the servicer inside the run; what it raises ends the run."""
+    """Run code of the servicer inside the run; an exception ends the run."""
 
     __slots__ = ("_leave", "_session")
 
@@ -207,7 +210,7 @@ def _begin(behavior: Any, path: str, shape: str, context: Any, request: Any) -> 
 
 
 def _target(behavior: Any) -> tuple[str, str | None]:
-    """Return where a replay finds the servicer: a global, or its class, if it is made without arguments; or a function."""
+    """Return the place where a replay finds the servicer: a global, or its class, if it takes no arguments; or a function."""
     owner: Any = getattr(behavior, "__self__", None)
     if owner is None or isinstance(owner, type):
         return target_of(behavior), file_of(behavior)
@@ -324,5 +327,5 @@ def _status(context: Any) -> tuple[str, str]:
 
 
 def _is_refusal(error: BaseException, status: str) -> bool:
-    """Return whether an exception is what ``context.abort`` raises, to end the method."""
+    """Return whether an exception comes from ``context.abort``, which ends the method."""
     return status != "OK" and (type(error).__name__ == "AbortError" or (type(error) is Exception and not error.args))

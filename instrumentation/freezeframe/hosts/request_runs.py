@@ -1,4 +1,4 @@
-"""A request to an application as a run: what is recorded of it and of its response, and how a replay finds the application."""
+"""A request to an application as a run: its recorded parts, those of its response, and the application's place."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def function_name() -> str:
 
 
 def search(app: Any) -> tuple[str, ModuleType] | None:
-    """Return the call by which a replay makes the application, and the module of the function; None if it is another one's."""
+    """Return the call that creates the application in a replay, and the function's module; None if it creates another one."""
     name = function_name()
     modules = loaded_modules().values() if name else ()
     module = next((module for module in modules if _was_read(module) and hasattr(module, name)), None)
@@ -45,7 +45,7 @@ def search(app: Any) -> tuple[str, ModuleType] | None:
 
 
 def _was_read(module: ModuleType) -> bool:
-    """Return whether the framework read a module: it makes a package of any file."""
+    """Return whether the framework has loaded the module, which it may have made from any file."""
     file, folders = getattr(module, "__file__", None), getattr(module, "__path__", None)
     return bool(file) and folders == [os.path.dirname(str(file))] and Path(str(file)).stem != "__init__"
 
@@ -53,42 +53,42 @@ def _was_read(module: ModuleType) -> bool:
 _REQUEST_HEADERS: Final = frozenset(
     "accept accept-encoding accept-language content-type host idempotency-key last-event-id user-agent x-request-id".split()
 )
-"""Headers of a request that are recorded with their values. Others may be credentials, or say who asks."""
+"""Headers of a request that are recorded with their values. Others may be credentials, or identify the client."""
 _ENCODING: Final = ("content-encoding",)
 _EVENT: Final = "ce-"
-"""Begins the headers that are a CloudEvent's attributes: they are recorded, too."""
+"""Prefix of the headers that hold a CloudEvent's attributes, which are recorded, too."""
 _EVENT_ID: Final = (f"{_EVENT}id",)
 _RESPONSE_HEADERS: Final = frozenset("content-encoding content-language content-type location retry-after".split())
 _FAILED: Final = 500
 _ANSWER_BYTES: Final = 1 << 20
 """Largest recorded response; of a longer one, size and SHA-256 are kept and compared, so no setting changes this."""
 _targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
-"""Id of an application -> the application, where it is found, and that module's file."""
+"""Id of an application -> the application, its place, and the file of its module."""
 
 
 class ServedRequest:
-    """One request while it is answered, and the run that it may be."""
+    """A request in progress and its run, if one was started."""
 
     __slots__ = ("answer", "asked", "body", "headers", "is_answered", "left_after", "pieces", "scope", "status")
 
     def __init__(self, scope: EntryScope, body: Body, asked: Callable[[], RequestFacts]) -> None:
         self.scope = scope
         self.body = body
-        """Of the request, as far as the application read it."""
+        """The request's body, as far as the application read it."""
         self.asked = asked
         self.answer = Body(_ANSWER_BYTES)
-        """Up to where the client left: what is sent to no one depends on when the application notices."""
+        """The response up to the client's departure. The rest, sent to no one, depends on when the application notices."""
         self.pieces = 0
         self.status = 0
         self.headers: Callable[[], Iterable[tuple[str, str]]] = tuple
-        """Returns those of the response."""
+        """Returns the response's headers."""
         self.is_answered = False
         self.left_after: int | None = None
-        """After how many pieces of the response the client went away."""
+        """Number of pieces of the response after which the client left."""
 
     @property
     def is_run(self) -> bool:
-        """Return whether a call was made in it, or a replay answers it."""
+        """Return whether the request made a call, or a replay answers it."""
         return self.scope.payload is not None or switch.serving() is not None
 
     def gives(self, piece: bytes) -> None:
@@ -98,7 +98,7 @@ class ServedRequest:
             self.pieces += 1
 
     def client_left(self) -> None:
-        """Note that the client does not wait for the rest of the response."""
+        """Note that the client left before the end of the response."""
         if not self.is_answered and self.left_after is None:
             self.left_after = self.pieces
 
@@ -130,18 +130,18 @@ class ServedRequest:
 
 @dataclass(slots=True, kw_only=True)
 class RequestFacts:
-    """A client's request as the server passed it on. It is not processed until it is known to be a run."""
+    """A client's request as the server passed it on. Nothing of it is processed before it is a run."""
 
     name: str
     """Method and path."""
     first: Callable[[tuple[str, ...]], str | None]
-    """Returns the first header that is present, of these lower-case names."""
+    """Returns the first of these headers (lower-case names) that is present."""
     given: Callable[[], dict[str, Any]]
     """Returns what is recorded."""
 
 
 def begin(app: Any, asked: Callable[[], RequestFacts], ahead: bytes | None = None) -> ServedRequest:
-    """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
+    """Prepare for a run. `ahead`: the body, if it was read before the application reads it."""
     recorder = switch.recorder()
     body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
     scope = begin_scope(partial(target_of_application, app), asked, partial(_came, asked, body, ahead))
@@ -149,15 +149,16 @@ def begin(app: Any, asked: Callable[[], RequestFacts], ahead: bytes | None = Non
 
 
 def _came(asked: Callable[[], RequestFacts], body: Body, ahead: bytes | None) -> dict[str, Any]:
-    """Return the body as far as it was read when the first call is made: a run that is killed in that call has it."""
+    """Return the body read before the first call, so that a run killed in that call has it."""
     came = body if ahead is None else Body(body.limit_bytes, ahead)
     return {"body": as_text(b"".join(_plain(came, asked().first(_ENCODING)).pieces))}
 
 
 def _plain(body: Body, coding: str | None) -> Body:
-    """Return a body without its content-encoding: compressed, no one could redact it. A replay gives it so, too.
+    """Return a body without its content-encoding: a compressed one could not be redacted.
 
-    As it is if that cannot be undone; aiohttp has undone it already.
+    A replay passes it so, too. A body that cannot be decoded is returned unchanged; aiohttp has decoded it
+    already.
     """
     if not coding or not body.pieces:
         return body
@@ -177,12 +178,12 @@ def _plain(body: Body, coding: str | None) -> Body:
 def begin_scope(
     where: Callable[[], tuple[str, str | None]], asked: Callable[[], RequestFacts], came: Callable[[], Mapping[str, Any]]
 ) -> EntryScope:
-    """Begin what may be a run. The functions are called once it is one, or has a span below it.
+    """Prepare for a run. The functions are called once it is one, or has a span below it.
 
     Args:
-        where: returns where a replay finds what answers, and the file of that.
-        asked: returns what was asked.
-        came: returns what the client sent after its headers.
+        where: returns the place of the answering object for a replay, and its file.
+        asked: returns the request.
+        came: returns the data that the client sent after its headers.
     """
     return EntryScope(partial(_point, where, asked, came), RunContext(partial(_named, asked), is_implied=True))
 
@@ -267,7 +268,7 @@ def target_of_application(app: Any) -> tuple[str, str | None]:
 
 
 def place_of_object(owner: Any) -> tuple[str, str | None]:
-    """Return where a replay finds an object: a global, or its class, if it is made without arguments; else an empty name."""
+    """Return the place where a replay finds an object: a global, or its class, if it takes no arguments; else an empty name."""
     found, file = target_of_application(owner)
     kind: Any = type(owner)
     if found or "<locals>" in kind.__qualname__ or not _is_made_alone(kind):

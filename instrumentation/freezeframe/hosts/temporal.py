@@ -1,6 +1,6 @@
 """Activities of Temporal: each attempt that makes a call is a run (`workers`). The activities of a workflow are one session.
 
-Async activities are hooked where the worker calls them; the others where a thread or process of the worker's executor does.
+Async activities are hooked in the worker's call; the others in the thread or process of its executor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ABOUT: Final = (
     "workflow_run_id",
     "workflow_type",
 )
-"""Of `temporalio.activity.info()`, what is recorded."""
+"""Recorded fields of `temporalio.activity.info()`."""
 
 
 def hook(module: ModuleType, patches: Patches) -> None:

@@ -1,8 +1,9 @@
-"""A WebSocket to an application as a run: what came and went, in order.
+"""A WebSocket to an application as a run: the messages in both directions, in order.
 
 A run's input is the handshake and each message of the client, with how many messages the application had sent before it
-came; so a replay can send it at the same point. What the application tried to send once it was closed, or the client was gone,
-belongs to the input, too: how the server refuses it. Its output is what it sent, and how it closed the connection.
+came; so a replay can send it at the same point. The server's refusal of a message sent after the connection was
+closed, or the client had left, belongs to the input, too. Its output is its own messages, and its way of
+closing the connection.
 """
 
 from __future__ import annotations
@@ -20,21 +21,24 @@ from freezeframe_schemas import values
 
 Message = MutableMapping[str, Any]
 RECEIVED: Final = "freezeframe.received"
-"""Key of an ASGI scope under which a replay gives the messages of the client beforehand."""
+"""Key of an ASGI scope under which a replay passes the client's messages beforehand."""
 
 
 @dataclass(slots=True, kw_only=True)
 class WebSocketSession:
-    """One WebSocket while it is open, and the run that it may be."""
+    """An open WebSocket and its run, if one was started."""
 
     scope: EntryScope
     received: list[list[Any]]
-    """``[messages sent before, text or bytes]``; that the client leaves is ``{"left": code, "reason": text}``, that the server
-    refuses a message ``{"raised": exception, "type": of the message, "gone": is it an OSError}``, in place of the text."""
+    """``[messages sent before, text or bytes]`` each.
+
+    In place of the text, ``{"left": code, "reason": text}`` if the client leaves, and ``{"raised": exception,
+    "type": of the message, "gone": is it an OSError}`` if the server refuses a message.
+    """
     accepted: dict[str, Any] = field(default_factory=dict[str, Any])
     sent: list[Any] = field(default_factory=list[Any])
     tried: int = 0
-    """How many messages the application sent or tried to send."""
+    """Number of messages that the application sent or tried to send."""
     closed: int | None = None
 
     @property
@@ -99,7 +103,7 @@ def _data(message: Message) -> Any:
 
 
 def begin_session(app: Any, scope: Message, asked: Callable[[], RequestFacts]) -> WebSocketSession:
-    """Begin what may be a run: `asked` returns the handshake."""
+    """Prepare for a run: `asked` returns the handshake."""
     received: list[list[Any]] = []
     messages = received if switch.serving() is None else scope.get(RECEIVED, [])
     found = begin_scope(partial(target_of_application, app), asked, lambda: {"received": messages})
@@ -107,7 +111,7 @@ def begin_session(app: Any, scope: Message, asked: Callable[[], RequestFacts]) -
 
 
 async def call_in_session(session: WebSocketSession, call: Callable[..., Awaitable[Any]], receive: Any, send: Any) -> Any:
-    """Call the application inside the run, with functions that note what they pass on."""
+    """Call the application inside the run, with functions that note the messages they pass on."""
 
     async def heard() -> Message:
         message = await receive()

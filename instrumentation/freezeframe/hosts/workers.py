@@ -1,10 +1,11 @@
-"""Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, RQ, arq, AWS Lambda, and in
-separate modules Temporal and Airflow.
+"""Tasks of workers: each one that makes a call is a run, without marked functions.
+
+Celery, Dramatiq, RQ, arq, AWS Lambda, and in separate modules Temporal and Airflow.
 
 A run's input is the task's arguments, its output the result; it begins where the worker calls the task and ends where it has
 the result. An attempt is a run: those of one task have its id (`RunContext.id`). A task called inside a run is a part of it.
 
-Each framework is a row of `FRAMEWORKS`: what is hooked once its module is imported. A replay calls the task's function
+Each framework is a row of `FRAMEWORKS`: the hook to install once its module is imported. A replay calls the task's function
 (`freezeframe_replay.process.tasks`).
 """
 
@@ -90,7 +91,7 @@ def begin(
     where: tuple[str, str | None] | None = None,
     lacks: Iterable[Gap] = (),
 ) -> Task | None:
-    """Begin what may be a run; None if it is part of one, or nothing is recorded.
+    """Prepare for a run; return None if the task is part of one, or nothing is recorded.
 
     Args:
         function: the task's function.
@@ -99,10 +100,10 @@ def begin(
         by: the framework, for the replay.
         name: the task's name.
         task_id: the id that all attempts at it share.
-        attempt: how many there were before.
-        session: the id of what tasks belong together in.
-        where: what a replay calls, and its file, if that is not the function by its name.
-        lacks: what the arguments hold that is not recorded.
+        attempt: number of earlier attempts.
+        session: the id that related tasks share.
+        where: the target of a replay's call, and its file, if that is not the function by its name.
+        lacks: parts of the arguments that are not recorded.
     """
     if current_place().run is not None or switch.recorder() is None:
         return None
@@ -128,7 +129,7 @@ def begin(
 
 
 def _place_of(function: Any) -> tuple[str, str | None] | None:
-    """Return where a replay finds the method of an object that is a global, or that is made without arguments."""
+    """Return the place where a replay finds the method of an object that is a global, or whose class takes no arguments."""
     owner: Any = getattr(function, "__self__", None)
     if owner is None or isinstance(owner, type | ModuleType):
         return None
@@ -138,7 +139,7 @@ def _place_of(function: Any) -> tuple[str, str | None] | None:
 
 @functools.lru_cache(maxsize=1000)
 def _reach(function: Any) -> Reach:
-    """Return whether another process finds the function. Under its name is whatever the framework made of it."""
+    """Return whether another process finds the function. Its name leads to the framework's wrapper of it."""
     reach = Reach(function, takes_self="." in function.__qualname__, is_begun_outside=True)
     reach.marked = getattr(sys.modules.get(function.__module__), function.__name__, None)
     reach.look()
@@ -303,7 +304,7 @@ def _hook_rq(module: ModuleType) -> None:
 # -- arq -----------------------------------------------------------------------------------------------------------------
 
 ARQ_CONTEXT: Final = ("job_id", "job_try", "enqueue_time", "score")
-"""Of the first argument of a task, what is recorded. It also holds connections, and what `on_startup` has put there."""
+"""Recorded items of a task's first argument. It also holds connections, and additions of `on_startup`."""
 
 
 def _hook_arq(module: ModuleType) -> None:
@@ -354,8 +355,10 @@ _HELD_BACK: Final = (
     ("rq.queue", "Queue", ("enqueue_job",)),
     ("arq.connections", "ArqRedis", ("enqueue_job",)),
 )
-"""How a task hands a message to its broker, and the framework keeps the result. A replay does neither, so what is asked of a
-database there is neither a step nor a gap of the task's run."""
+"""Functions by which a task sends a message to its broker, and the framework keeps the result.
+
+A replay calls neither, so their statements to a database are neither steps nor gaps of the task's run.
+"""
 
 
 def _hook_held_back(kind: str, methods: tuple[str, ...], module: ModuleType) -> None:
@@ -398,4 +401,4 @@ FRAMEWORKS: Final[tuple[tuple[str, Callable[[ModuleType], None]], ...]] = (
     ("temporalio.worker._activity", _hook_by("temporal")),
     ("airflow.providers.standard.operators.python", _hook_by("airflow")),
 )
-"""Module -> what hooks it, with the module."""
+"""Module -> function that hooks it."""

@@ -1,1 +1,1 @@
-"""Runs: where one begins and ends, what it was given, and whether it can be started again."""
+"""Runs: beginning, end and input of each, and whether it can be started again."""

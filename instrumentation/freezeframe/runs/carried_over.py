@@ -1,8 +1,9 @@
-"""What a process carries over from one run to the next: a replay runs one of them alone, and begins as the first one did.
+"""Find state that a process carries over from one run to the next: a replay runs one of them alone, and begins like the first.
 
-What the code of a run names is looked at when the process runs it for the first time, and again in each later run (see
-`LeftBehind`). Of a marked function that is when its run begins; of a request or a task it is when the run makes its first call,
-in the functions on the stack. What changed before that first time, in the run of other code, is not seen.
+The values that a run's code names are examined when the process runs it for the first time, and again in each
+later run (see `LeftBehind`). For a marked function that is at the beginning of its run; for a request or a task
+at the run's first call, in the functions on the stack. Changes before that first time, in runs of other code,
+are not seen.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from freezeframe.seams.unmarked.accesses import is_applications
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 
 _MAX_FUNCTIONS: Final = 8
-"""How many functions on the stack are looked at: the innermost."""
+"""Number of functions on the stack that are examined: the innermost."""
 _MAX_SEEN: Final = 1_000
 _HOSTS: Final = "freezeframe.hosts"
 _FIRST: Final[WeakKeyDictionary[FunctionType | CodeType, Changes]] = WeakKeyDictionary()
-"""A function, or the code of one on the stack -> what tells how its surroundings differ from those in its first run.
+"""A function, or the code of one on the stack -> a function that lists changes of its surroundings since its first run.
 
-A function that is made anew for each run has no earlier run, though its code has.
+A function created anew for each run has no earlier run, but its code has.
 """
 
 
 def carried_into(function: Any) -> Iterator[Gap]:
-    """Yield the gap of a run that a call of this function begins, if there is one."""
+    """Yield the gap, if any, of a run that begins with a call of this function."""
     plain = plain_function(function)
     return _gaps({} if plain is None else {plain: plain})
 
 
 def carried_into_call() -> Iterator[Gap]:
-    """Yield the gap of a run whose first call is being made, if there is one."""
+    """Yield the gap, if any, of a run that makes its first call."""
     return _gaps({function.__code__: function for function in _functions_on_the_stack()})
 
 
@@ -58,9 +59,9 @@ def _gaps(functions: Mapping[FunctionType | CodeType, FunctionType]) -> Iterator
 
 
 def _functions_on_the_stack() -> Iterator[FunctionType]:
-    """Yield the application's functions that are running between the call and what serves the request or the task.
+    """Yield the application's functions that are running between the call and the server of the request or task.
 
-    A frame has no function, but what it names is in its code and its globals. What its variables hold is not looked at.
+    A frame has no function, but its code and globals have the names. Values of its variables are not examined.
     """
     frame, left = sys._getframe(1), _MAX_FUNCTIONS
     while frame is not None and left:

@@ -1,4 +1,4 @@
-"""Entry points: the span that a run begins with, and its input. For functions, blocks and whole processes alike."""
+"""Entry points: the first span of a run, with its input. For functions, blocks and whole processes alike."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class EntryScope:
 
     @property
     def payload(self) -> EntryPayload | None:
-        """Return what is kept for the run's span; None if it is not recorded."""
+        """Return the payload for the run's span; None if it is not recorded."""
         return self.run.payload
 
     @contextmanager
@@ -129,7 +129,7 @@ class EntryScope:
             undo()
 
     def enter(self) -> Callable[[], None]:
-        """Make the run the current one; return what undoes that, to be called in the same context."""
+        """Make the run the current one; return a function that undoes that, to be called in the same context."""
         return partial(_leave, PLACE.set(self._place), self._attach())
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -143,7 +143,7 @@ class EntryScope:
                 _later().detach(around)
 
     def _attach(self) -> Any:
-        """Make the run's span the current one; return what undoes that."""
+        """Make the run's span the current one; return a function that undoes that."""
         span = self.run.span
         if span is None:
             return None
@@ -164,8 +164,8 @@ class EntryScope:
     ) -> None:
         """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.
 
-        `result`: what the output was made of.
-        `yields`: what a generator yielded before it raised. `failure`: how the output shows a failure, such as an HTTP status.
+        `result`: the value behind the output. `yields`: the items of a generator before it raised. `failure`:
+        the failure that the output shows, such as an HTTP status.
         """
         if self._done:
             return
@@ -216,7 +216,7 @@ class EntryScope:
 
 
 def _context_of_run(recorder: Recorder, outer: Place) -> Context | None:
-    """Return the parent context of what begins at a place, None for the current one."""
+    """Return the parent context for a span that begins at a place, None for the current one."""
     if not outer.takes_run:
         return None
     if outer.run is None:

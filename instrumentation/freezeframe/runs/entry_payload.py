@@ -1,4 +1,4 @@
-"""Content of an entry span: where a run begins, with which input, and how another process starts it."""
+"""Content of an entry span: a run's beginning, its input, and the way to start it in another process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ _UNKNOWN: Final = Gap(
 
 @cache
 def _asks_numpy_for_time(modules: int) -> bool:
-    """Return whether code of the application does. `modules`: how many are imported; it is looked up again if more are."""
+    """Return whether code of the application does.
+
+    `modules`: the number of imported ones; a larger number repeats the search.
+    """
     with suppress(OSError):
         return "numpy" in sys.modules and any(map(_NUMPYS_NOW.search, application_texts()))
     return False
@@ -80,7 +83,7 @@ class EntryPoint:
     gaps: tuple[Gap, ...] = ()
     """The parts of the input that do not come back unchanged."""
     reach: Callable[[], tuple[Gap, ...]] | None = None
-    """Returns what keeps another process from starting it; called on the exporter's thread."""
+    """Returns the obstacles to starting it in another process; called on the exporter's thread."""
 
 
 class EntryPayload:
@@ -134,7 +137,7 @@ class EntryPayload:
         self._point = point
         self._random_state = random_state or random.getstate()
         self.is_drawn = False
-        """The state of `random` is not what it was when the run began; see `note_draws`."""
+        """The state of `random` has changed since the run began; see `note_draws`."""
 
     @property
     def size(self) -> int:
@@ -142,13 +145,13 @@ class EntryPayload:
         return len(self._point.input) + len(self.output or "") + 8000
 
     def beginning(self) -> EntryPayload:
-        """Return a copy of what is known when the run begins: the rest changes while the exporter reads it."""
+        """Return a copy of the content known when the run begins: the rest changes while the exporter reads it."""
         copy = EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
         copy.is_drawn = self.note_draws()
         return copy
 
     def note_draws(self) -> bool:
-        """Note, and return, whether the run drew so far, or something else did meanwhile: only then is its state worth 6 kB."""
+        """Note, and return, whether the run has drawn, or something else has meanwhile: only then is its state worth 6 kB."""
         self.is_drawn = self._draws.is_drawn or SHARED.is_changed(self._random_state)
         return self.is_drawn
 
@@ -157,11 +160,11 @@ class EntryPayload:
         self._point = replace(self._point, name=name)
 
     def add_gap(self, gap: Gap) -> None:
-        """Add what does not come back unchanged of what the entry point was given after its start."""
+        """Add the parts of later input that cannot be rebuilt unchanged."""
         self._point = replace(self._point, gaps=(*self._point.gaps, gap))
 
     def add_input(self, name: str, value: object) -> None:
-        """Add what the entry point was given after its start."""
+        """Add input that the entry point got after its start."""
         inputs = {**values.decode(self._point.input), name: value}
         self._point = replace(self._point, input=values.encode(inputs))
 

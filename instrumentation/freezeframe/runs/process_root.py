@@ -61,11 +61,11 @@ class ProcessRoot:
         """Host -> HTTP calls outside any run that were not recorded."""
         self._accesses = UnrecordedAccesses()
         self.loaded = UnrecordedAccesses()
-        """What modules of the application read while they were imported; full once there was a run."""
+        """Reads of the application's modules during their import; complete once a run has begun."""
         self.before: list[tuple[str, str]] = []
         """Readings, with their feeds, of the program's draws before its first run."""
         self.calls_before = 0
-        """How often anything was drawn before it."""
+        """Number of draws before it."""
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
         self._random_state: object = None
@@ -107,11 +107,11 @@ class ProcessRoot:
         return self._draws if ACTIVITY.is_process else None
 
     def accesses(self) -> UnrecordedAccesses | None:
-        """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
+        """Return the store for accesses of unmarked code outside any run; None if the process is not a run as a whole."""
         return self._accesses if ACTIVITY.is_process else None
 
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
-        """Return the root's context for an exchange that nothing else holds; None for the current context."""
+        """Return the root's context for an exchange outside any run; None for the current context."""
         import opentelemetry.trace as trace
 
         run = current_place().run
@@ -151,7 +151,7 @@ class ProcessRoot:
         self._end_held_back()
 
     def held_back(self) -> list[Callable[[], None]] | None:
-        """Return the ends of what was asked of databases before the first call; None if that was made."""
+        """Return the pending ends of database calls before the first other call; None once that was made."""
         return None if self._held_calls or not self._wanted() else self._waiting
 
     def _end_held_back(self) -> None:

@@ -1,6 +1,6 @@
 """Check whether a run can be started again in another process: its entry point found by name, its input rebuilt.
 
-Decided when a run is recorded, by doing what a replay does (`freezeframe_replay.process.child`): it imports the module, looks
+Decided when a run is recorded, by the steps of a replay (`freezeframe_replay.process.child`): it imports the module, looks
 the function up by its qualified name, and calls it with the decoded input. Each function is checked once as an entry point.
 """
 
@@ -29,12 +29,12 @@ _ITEM: Final = re.compile(r"\[[^\]]*\]")
 """An item in a path; its key may be a private value."""
 _FIELD: Final = re.compile(r"\.\w+")
 _MAX_LOST: Final = 50
-"""Parts of an argument that do not come back, among which one that cannot be rebuilt is looked for."""
+"""Changed parts of an argument that are searched for one that cannot be rebuilt."""
 _OWN_FILE: Final = "move it to a separate file, which a replay can import"
 IN_KERNEL: Final = (
     "replay it in that kernel with %freezeframe_replay RUN, or move its code to a file, which a replay can import"
 )
-"""For what began in a notebook."""
+"""Hint for runs that began in a notebook."""
 
 
 # -- the entry point ----------------------------------------------------------------------------------------------------
@@ -72,12 +72,12 @@ class Reach:
         self.takes_self = takes_self
 
     def look(self) -> None:
-        """Look the function up as a replay will: while the program runs, because a script's module is cleared at exit."""
+        """Look the function up as a replay will, but while the program runs, because a script's module is cleared at exit."""
         if self._gaps is None:
             self._gaps = tuple(self._look())
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Return what keeps another process from calling it; on the exporter's thread, because it may read a script."""
+        """Return the obstacles to calling it in another process; on the exporter's thread, because it may read a script."""
         if self._script is not None:
             self._gaps = (*(self._gaps or ()), *_guarded(*self._script))
             self._script = None
@@ -171,7 +171,7 @@ def _look_up(module: Any, qualname: str) -> Any:
 
 
 def _is_in_a_foreign_loop(function: Any) -> bool:
-    """Return whether a coroutine function is being run by something else than asyncio, which knows of no loop then."""
+    """Return whether a coroutine function is run by something other than asyncio, which then sees no running loop."""
     if not inspect.iscoroutinefunction(function) and not inspect.isasyncgenfunction(function):
         return False
     import asyncio
@@ -180,7 +180,7 @@ def _is_in_a_foreign_loop(function: Any) -> bool:
 
 
 def _leads_to(found: Any, marked: Any) -> bool:
-    """Return whether calling `found` calls `marked`: it is the same function, or a decorator's wrapper that says so."""
+    """Return whether calling `found` calls `marked`: it is the same function, or a decorator's wrapper of it."""
     for _ in range(50):
         if found is marked:
             return True
@@ -196,7 +196,7 @@ def _kind(found: Any) -> str:
 
 
 def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
-    """Yield what the entry point needs from under a script's main guard, which a replay does not run."""
+    """Yield names that the entry point needs from a script's main guard, which a replay does not run."""
     try:
         source = decode_source(file.read_bytes())
         tree, scopes = ast.parse(source), symtable.symtable(source, str(file), "exec").get_children()
@@ -256,7 +256,7 @@ _WORKER: Final = Gap(
 
 @functools.cache
 def command_gaps() -> tuple[Gap, ...]:
-    """Return what keeps this process from being started again by its command line."""
+    """Return the obstacles to starting this process again by its command line."""
     typed = hasattr(sys, "ps1") or sys.flags.interactive or hasattr(builtins, "__IPYTHON__")
     has_program = program_file() is not None or {"-c", "-m"}.intersection(sys.orig_argv[1:])
     if is_worker():
@@ -283,7 +283,7 @@ _ON_IMPORT: Final = {
     GapKind.DATABASE: (_READS_AGAIN, _IN_A_TOOL.format("ask it")),
     GapKind.RANDOM_UNRECORDED: (NOT_REPEATED, "call random.seed before, or draw in the run"),
 }
-"""What an import did -> how a replay differs, and what closes the gap."""
+"""An import's action -> the difference in a replay, and the remedy."""
 
 
 def import_gaps(loaded: Iterable[UnrecordedAccess]) -> Iterator[Gap]:
@@ -299,7 +299,7 @@ def import_gaps(loaded: Iterable[UnrecordedAccess]) -> Iterator[Gap]:
 
 @functools.cache
 def _is_under_guard(file: str, line: int) -> bool:
-    """Return whether a replay does not run a line of the program's file: also if there is none, in a notebook."""
+    """Return whether a replay skips a line of the program's file; True in a notebook, which has no file."""
     try:
         return _holds(_guards(ast.parse(Path(file).read_bytes())), line)
     except (OSError, SyntaxError, ValueError):
@@ -310,7 +310,7 @@ def _is_under_guard(file: str, line: int) -> bool:
 
 
 def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> Iterator[Gap]:
-    """Yield which parts of the input do not come back unchanged, by argument and type, never by value.
+    """Yield the parts of the input that cannot be rebuilt unchanged, by argument and type, never by value.
 
     `is_passed`: a replay calls the entry point with it. Else the program builds it again, and it is only compared.
     """
@@ -344,7 +344,7 @@ def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> It
 
 
 def left_open(positional: list[Any], named: dict[str, Any], before: str, result: object) -> Iterator[str]:
-    """Yield in words what a marked function leaves behind that is not in its output; `before`: its input, tagged JSON."""
+    """Yield, in words, effects of a marked function that are not in its output; `before`: its input, tagged JSON."""
     can_change = not all(is_fixed(value) for value in (*positional, *named.values())) and not values.is_opaque(before)
     if can_change and values.encode({"args": positional, "kwargs": named}) != before:
         yield "what the entry point changed in its arguments"
@@ -352,7 +352,7 @@ def left_open(positional: list[Any], named: dict[str, Any], before: str, result:
 
 
 def lost_of_outcome(result: object) -> Iterator[str]:
-    """Yield in words what a result holds that tagged JSON does not."""
+    """Yield, in words, the parts of a result that tagged JSON loses."""
     lost = None if is_plain(result) else next((each for each in lost_in_rebuilding(result) if not each.opaque), None)
     if lost is not None:
         yield f"what the outcome holds of {lost.class_name} besides plain data and fields"

@@ -1,4 +1,4 @@
-"""`freezeframe.run`: where a run begins, and with what. Also flags, and the current run.
+"""`freezeframe.run`: marks the beginning of a run, and its input. Also flags, and the current run.
 
     @freezeframe.run
     def handle(message: str) -> str: ...
@@ -66,7 +66,7 @@ class CurrentRun:
 
     @property
     def trace_id(self) -> str:
-        """The run's identity, as `freezeframe show` and `replay` accept it. Empty if nothing records."""
+        """The run's identity, as `freezeframe show` and `replay` accept it. Empty if recording is off."""
         span = self._context.span
         return "" if span is None else format(span.get_span_context().trace_id, "032x")
 
@@ -216,7 +216,10 @@ def _wrap(function: Any, options: _Options) -> Any:
 
 
 def is_marked(found: Any) -> bool:
-    """Return whether a function was marked with `run`, below whatever decorators. Asks no object for attributes it makes up."""
+    """Return whether a function was marked with `run`, below whatever decorators.
+
+    Reads no attribute that an object computes.
+    """
     for _ in range(_MAX_WRAPPERS):
         found = found.__func__ if isinstance(found, MethodType) else found
         if isinstance(inspect.getattr_static(found, _MARK, None), _MarkedFunction):
@@ -228,7 +231,7 @@ def is_marked(found: Any) -> bool:
 
 
 def _marked(function: Any, entry: _MarkedFunction) -> Any:
-    """Return a wrapper of the same kind as the function: each call of it is a run."""
+    """Return a wrapper of the same kind as the function, each call of which is a run."""
     if inspect.isasyncgenfunction(function):
         return watched_async_generator(function, entry.watched)
     if inspect.isgeneratorfunction(function):

@@ -1,11 +1,10 @@
-"""What a program reads and prints, and its exit status: part of the input and the outcome of a whole process.
+"""A program's standard input, output and exit status: part of the input and the outcome of a whole process.
 
-Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is watched where Python's
-own buffer reads it, and left alone on a terminal, where a person types.
-
-A process never learns its exit status: Python handles a ``SystemExit`` before anything else can see it. So we watch
-``sys.exit``, which argparse, click and most programs call. Where the text of the application shows that it may end in
-another way, or write bytes that bypass the text layer, we say that we do not know.
+Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is watched below
+Python's own buffer, and left alone on a terminal, where a person types. A process never learns its exit status:
+Python handles a ``SystemExit`` before anything else can see it. So we watch ``sys.exit``, which argparse, click
+and most programs call. If the application's source shows that it may end in another way, or write bytes that
+bypass the text layer, these parts are recorded as unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LIMIT: Final = 1 << 20
-"""Characters, or bytes, beyond which a stream is not kept: a run's outcome is what a person reads."""
+"""Characters, or bytes, beyond which a stream is not kept: a run's outcome should be readable."""
 
 _UNHEARD: Final = {
     "exit": re.compile(rb"SystemExit\(|raise SystemExit|from sys import[\w\s,(]*\bexit|(?<![\w.])(?<!def )(?:exit|quit)\("),
@@ -33,7 +32,7 @@ _UNHEARD: Final = {
         rb"stdout\.buffer|stdout\.detach|\bfdopen\(|\bopen\(1\b|os\.write\(|\bdup2?\(|/dev/stdout|/(?:dev|self)/fd|/dev/tty"
     ),
 }
-"""Part of the outcome -> text of an application in which that part may escape us."""
+"""Part of the outcome -> source text of an application that may bypass our watching of that part."""
 
 
 class StandardStreams:
@@ -50,10 +49,10 @@ class StandardStreams:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """Return the result of the process, as far as it was seen.
+        """Return the result of the process, as far as it was watched.
 
-        Shape: ``{"exit": 3, "stdout": "It is in Lyon.\\n"}``; no ``exit`` for status 0. What is unknown is None, and so are
-        the ``stdout_bytes`` of an application that may write some.
+        Shape: ``{"exit": 3, "stdout": "It is in Lyon.\\n"}``; no ``exit`` for status 0. Unknown parts are None,
+            and so are the ``stdout_bytes`` of an application that may write some.
         """
         escaped: dict[str, Any] = dict.fromkeys(_UNHEARD)
         with guard("streams.outcome"), contextlib.suppress(OSError):  # a text that is gone, or in an archive: not known
@@ -66,12 +65,12 @@ class StandardStreams:
 
     @property
     def printed(self) -> str | None:
-        """Return what went to standard output; None if it was not seen, or is too much."""
+        """Return the text on standard output; None if it was not watched, or is too long."""
         return None if self._printed is None or self._room < 0 else "".join(self._printed)
 
     @property
     def read(self) -> str | bytes | None:
-        """Return what was read from standard input; None if nothing was, or too much."""
+        """Return the data read from standard input; None if there was none, or too much."""
         text = None if self._read is None else self._read.heard
         if not text or len(text) > _LIMIT:
             return None
@@ -162,7 +161,7 @@ def application_texts() -> Iterator[bytes]:
 
 
 class _Listening(io.RawIOBase):
-    """A raw stream that keeps what is read from another."""
+    """A raw stream that keeps the data read from another."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw: Any = raw

@@ -1,4 +1,6 @@
-"""The seams: where an agent's process meets what it does not control. One module per seam, with both halves: record and serve.
+"""The seams: the places where an agent's process depends on something outside its control.
+
+One module per seam, with both halves: record and serve.
 
 Modules are patched when the application imports them; we never import them. `serve` turns the whole process into a replay.
 """
@@ -40,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """One row, its fields in this order: a library's module, what patches it, and the distribution that it comes from."""
+    """One row, its fields in this order: a library's module, its installer, and its distribution."""
 
     module: str
     """Its import triggers the patch."""
@@ -170,8 +172,8 @@ def serve(
     `edit` changes HTTP requests before they are looked up or sent. With `real_time`, functions take as long as they took, and
     httpx chunks arrive when they arrived, counted from the call. A replay that `is_recorded` is a new run: each call is
     recorded with the answer it was served, or with the answer of a live call. `on_instrument` is called when the program itself
-    turns capture on: the recording began at that point. `databases` and `files` say where calls of databases and reads
-    of files are answered.
+    turns capture on: the recording began at that point. `databases` and `files` set the places where calls of
+    databases and reads of files are answered.
     """
     start_serving(
         responder,

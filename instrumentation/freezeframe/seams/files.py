@@ -35,7 +35,7 @@ MAX_FILES: Final = 200
 """Of one run."""
 SEAM: Final = "open"
 _OF_THE_PROGRAM: Final = UnrecordedAccesses()
-"""The accesses of a replayed program that is itself the run."""
+"""The accesses of a replayed program that is a run as a whole."""
 _OF_TOOLS: Final = UnrecordedAccesses()
 """Those of the tools that a replay runs."""
 
@@ -89,7 +89,7 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
 
 
 def _accesses(place: Place) -> UnrecordedAccesses | None:
-    """Return what is known of the run that the calling code is part of; None if its files are not recorded or answered."""
+    """Return the accesses of the calling code's run; None if its files are neither recorded nor answered."""
     if not place.is_followed or (place.lane.apart and not place.inside_call):
         return None
     if switch.serving() is not None:
@@ -109,7 +109,7 @@ def _accesses(place: Place) -> UnrecordedAccesses | None:
 
 
 def _wanted(file: Any, mode: str, found: UnrecordedAccesses) -> str | None:
-    """Return the path of a file whose content is a part of the run; None for any other, and for what it writes itself."""
+    """Return the path of a file whose content is part of the run; None for any other, and for files that it writes itself."""
     if set(mode) & set("wxa+"):
         if (path := accesses.path_of(file)) is not None:
             found.own.add(path)  # a replay has nothing else that sees it
@@ -122,7 +122,7 @@ def _wanted(file: Any, mode: str, found: UnrecordedAccesses) -> str | None:
 
 
 def _content(opened: Any) -> dict[str, Any]:
-    """Return the content of an open file, without moving its position; only the size of what is too large."""
+    """Return the content of an open file, without moving its position; only the size of a file that is too large."""
     outcome: dict[str, Any] = {}
     with guard("files.content"):
         number = opened.fileno()
@@ -143,7 +143,7 @@ def _text(data: bytes) -> str | bytes:
 
 
 def _new_file_content(content: str | bytes, path: str, flags: int) -> int:
-    """Return the descriptor of a file with this content, in place of the one that is asked for."""
+    """Return the descriptor of a file with this content, in place of the requested one."""
     with tempfile.TemporaryFile() as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()

@@ -1,7 +1,8 @@
 """pymongo, sync and asyncio: each command that a connection sends, and its reply, on the wire (OP_MSG), as MongoDB's JSON.
 
-So a cursor is recorded batch by batch, as pymongo fetches it. In a replay a client is connected to nothing: what pymongo itself
-asks (``hello``) is answered here, all else from the recording. Ids that pymongo makes are restored.
+So a cursor is recorded batch by batch, as pymongo fetches it. In a replay a client is connected to nothing:
+pymongo's own commands (``hello``) are answered here, all others from the recording. Ids that pymongo makes are
+restored.
 
 Not seen: commands that are compressed or have no reply to wait for, change streams and other cursors that a server fills by
 itself (exhaust).
@@ -35,7 +36,7 @@ _MORE_TO_COME: Final = 2
 _PYMONGOS: Final = frozenset({"hello", "ismaster", "endsessions", "killcursors", "saslstart", "saslcontinue", "authenticate"})
 """Commands that pymongo sends by itself."""
 _VARIES: Final = frozenset({"lsid", "txnNumber", "$clusterTime", "operationTime", "$readPreference", "apiVersion"})
-"""Fields of commands and replies that say nothing about the data."""
+"""Fields of commands and replies that do not concern the data."""
 _OF_THE_SERVER: Final = re.compile(
     r"(?:tls|ssl|auth|srv)\w*|replicaset|directconnection|loadbalanced|compressors|zlib\w*|username|password|server_?api",
     re.IGNORECASE,
@@ -192,7 +193,7 @@ def _is_replay() -> bool:
 
 
 def _own_reply(connection: Any, message: bytes) -> tuple[calls.Describe | None, Any]:
-    """Answer what pymongo itself or a tool asks; else describe the program's command. Also return an empty reply."""
+    """Answer a command of pymongo itself or of a tool; else describe the program's command. Also return an empty reply."""
     _, command = _command_of(message)
     operation = _operation(command)
     batch = {"cursor": {"id": 0, "ns": f"{command.get('$db')}.{command.get(operation)}", "firstBatch": []}}
@@ -269,4 +270,4 @@ _HOOKS: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     "AsyncMongoClient": {"__init__": _init_client, "_get_topology": statements.outside_recording_async},
     "ObjectId": {"__init__": _init_id},
 }
-"""Class -> method -> what is called around it."""
+"""Class -> method -> hook called around it."""

@@ -24,13 +24,13 @@ _BORDERS: Final = frozenset(
 )
 _AHEAD: Final = frozenset({"BEGIN", "DEALLOCATE"})
 _BY_ITSELF: Final = _AHEAD | {"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"}
-"""What psycopg sends without being asked for it by `execute`, the first two before what it is asked for."""
+"""Statements that psycopg sends on its own, the first two before the one that `execute` asks for."""
 _ENCRYPTED: Final = (80877103, 80877104)
 """Requests for TLS and for GSSAPI."""
 
 
 class PostgresStub:
-    """Listens from the first `address` on; `answers` takes what a connection, by its process id, is told next."""
+    """Listens from the first `address` on; `answers` gives the next answer for a connection, by its process id."""
 
     def __init__(self, parameters: Callable[[], Mapping[str, str]]) -> None:
         self._parameters = parameters
@@ -68,7 +68,7 @@ class PostgresStub:
 
 
 class _Session:
-    """One connection: what it was asked to prepare, and whether it is in a transaction."""
+    """One connection: its prepared statements, and whether it is in a transaction."""
 
     def __init__(self, answers: deque[Result]) -> None:
         self._answers = answers
@@ -78,7 +78,7 @@ class _Session:
         self._failed = False
 
     def hear(self, kind: bytes, body: bytes) -> bytes:
-        """Return the answer to a message; after an error, to none before the next Sync."""
+        """Return the answer to a message; after an error, nothing before the next Sync."""
         if kind == b"S":
             self._failed = False
             return _message(b"Z", self._status)

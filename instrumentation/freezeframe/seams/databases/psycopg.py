@@ -1,4 +1,4 @@
-"""psycopg 3, sync and async: each `execute` of a cursor, and `executemany`. What the server receives and returns, as text.
+"""psycopg 3, sync and async: each `execute` of a cursor, and `executemany`, with the server's input and output as text.
 
 In a replay a connection leads to a stub on loopback, which gives psycopg the recorded results (`postgres_stub`).
 
@@ -172,7 +172,7 @@ def _error() -> type[Exception]:
 
 
 def _refusal(error: Any) -> list[dict[str, Any]]:
-    """Return an exception as the server reports it; nothing for one that psycopg raises before it asks."""
+    """Return an exception as the server reports it; nothing for one that psycopg raises before it contacts the server."""
     from psycopg.pq import DiagnosticField
 
     fields = {chr(DiagnosticField[name.upper()]): text for name, text in _diagnostics(error).items()}
@@ -234,7 +234,7 @@ async def _executemany(
 
 
 def _last_set(cursor: Any, sets: list[Any], tag: str | None) -> list[Any]:
-    """Return what a replay executes, so that a transaction begins and the cursor has the last result, not an earlier one."""
+    """Return the statement that a replay executes so that a transaction begins and the cursor has the last result."""
     if not sets or tag is None:
         return []
     _hand_over(cursor, [{"tag": tag, "columns": None, "rows": []}])

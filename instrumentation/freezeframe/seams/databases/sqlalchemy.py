@@ -1,8 +1,7 @@
 """SQLAlchemy, core and ORM, sync and async: each statement that it gives to a driver, whatever the driver.
 
-The cursor of an execution is wrapped: what SQLAlchemy fetches of its rows is recorded as it fetches it.
-In a replay no driver is called: connections lead nowhere, and what SQLAlchemy asks a server about itself when it first connects
-is part of the recording.
+The cursor of an execution is wrapped: rows are recorded as SQLAlchemy fetches them. In a replay no driver is
+called: connections lead nowhere, and SQLAlchemy's first questions about the server are part of the recording.
 
 Not seen: the driver's own cursors (``Engine.raw_connection``).
 """
@@ -24,7 +23,7 @@ from freezeframe.seams.recorder.responder import Feed
 from freezeframe_schemas import values
 
 _SYSTEMS: Final = {"mssql": "microsoft.sql_server", "oracle": "oracle.db"}
-"""SQLAlchemy's name of a database -> that of the conventions, where they differ."""
+"""SQLAlchemy's name of a database -> that of the conventions, if they differ."""
 _PLAIN: Final = (str, int, bool, float, type(None))
 _READS: Final = frozenset({"SELECT", "WITH", "SHOW", "PRAGMA", "VALUES", "EXPLAIN"})
 
@@ -60,7 +59,7 @@ def _feed(dialect: Any) -> str:
 
 
 def _note(dialect: Any) -> None:
-    """Keep what the dialect learned of its server, once in a run."""
+    """Keep the dialect's knowledge of its server, once in a run."""
     recorder, run = switch.recorder(), current_place().run
     if recorder is None or (run is not None and _feed(dialect) in run.readings):
         return

@@ -1,8 +1,8 @@
 """sqlite3: statements of every connection that is made while databases are recorded, or answered in a replay.
 
 The classes of sqlite3 are written in C and cannot be patched, so `connect` makes connections of a subclass. In a replay they
-are real ones, to an empty database in memory: row factories, descriptions and types are sqlite3's own. What is asked outside
-the run (tables that are created at the start) is done there.
+are real ones, to an empty database in memory: row factories, descriptions and types are sqlite3's own.
+Statements outside the run (tables created at the start) are executed there.
 
 Not seen: `backup`, ``serialize``, blobs, and connections that were made before `instrument()`.
 """
@@ -36,7 +36,7 @@ SYSTEM: Final = "sqlite"
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``sqlite3.connect``, wherever it was imported, or aiosqlite, whose threads ask for the task that waits."""
+    """Patch ``sqlite3.connect``, wherever it was imported, or aiosqlite, whose threads work for the waiting task."""
     if module.__name__ == "aiosqlite.core":
         patches.around(module.Connection, "_execute", _in_place)
         return

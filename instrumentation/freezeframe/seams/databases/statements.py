@@ -1,11 +1,11 @@
-"""Databases: what a run asks of them, as exchanges. One mechanism for all libraries; a seam says what a call asks and returns.
+"""Databases: the statements of a run as exchanges. One mechanism for all libraries; a seam describes a call and its result.
 
 With `record_databases`, a call inside a run is recorded: statement, parameters, and the rows or whatever else is returned. A
-replay answers it from the recording, and no database is needed: a write is compared like any other call, and held back. What a
-tool asks is recorded inside the tool, and answers if a replay runs the tool. Without the option, a run that queries a
-database has that among its gaps, and a tool that a replay runs gets no server.
+replay answers it from the recording, and no database is needed: a write is compared like any other call, and
+held back. A tool's statements are recorded inside the tool, and answered if a replay runs the tool. Without the
+option, a query is a gap of its run, and a tool that a replay runs gets no server.
 
-What a replayed program asks outside its entry point, during setup, is not part of the run: it gets nothing.
+Statements of a replayed program outside its entry point, during setup, are not part of the run and return nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def is_in_run() -> bool:
 
 
 def outside_recording(original: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-    """Call what a replay does not do, such as opening a connection: not part of the program's lane, and not recorded."""
+    """Call something that a replay does not do, such as opening a connection: outside the program's lane, and not recorded."""
     token = PLACE.set(_place_outside())
     try:
         return original(*args, **kwargs)
@@ -84,7 +84,7 @@ def operation_of(statement: object) -> str:
 
 
 def describe_statement(system: str, operation: str, *arguments: object) -> calls.Describe:
-    """Return what describes a call: the database's name in the conventions, the operation, and its arguments."""
+    """Return the description of a call: the database's name in the conventions, the operation, and its arguments."""
     return lambda: FunctionCall.of(Kind.DATABASE, system, f"{system} {operation}".strip(), *arguments, kwargs={})
 
 
@@ -94,12 +94,12 @@ def run(
     *,
     nothing: object = None,
 ) -> _T:
-    """Return what the database answers: as recorded in a replay, else from `invoke`.
+    """Return the database's answer: the recorded one in a replay, else that of `invoke`.
 
     Args:
         describe: describes the call.
         invoke: makes it.
-        nothing: what a replay returns outside the run.
+        nothing: the result of a replay outside the run.
     """
     if is_served():
         return calls.run(describe, invoke) if is_in_run() else nothing  # type: ignore[return-value]  # as the adapter says
@@ -177,7 +177,7 @@ def note_unrecorded(describe: calls.Describe, verb: str = "queries the database"
 
 
 class RecordedResult:
-    """Records what the program takes from the result of one statement, row by row.
+    """Records the rows that the program takes from the result of one statement, one by one.
 
     The exchange ends when the rows do, when the cursor is closed, executes again or is dropped, and with the run.
     It must not hold the cursor: that would keep a lock in the database until the garbage collector comes.
@@ -202,9 +202,9 @@ class RecordedResult:
         self.outside = place
         span_id = f"{recording.span.get_span_context().span_id:016x}"
         self.inside = replace(place.aside(), call_span_id=span_id)
-        """Where rows are fetched: functions of the program that the database calls are part of the call."""
+        """The place where rows are fetched: functions of the program that the database calls are part of the call."""
         self.factory: Any = None
-        """What the program makes of a row."""
+        """The program's row factory."""
         self.is_outside = False
         """True if the program's factory runs, or has raised."""
         self.count = 0
@@ -259,7 +259,7 @@ class RecordedResult:
 
 
 class ReplayedResult:
-    """The result of one statement in a replay: what the run took from it, and nothing else."""
+    """The result of one statement in a replay: only the rows that the run took."""
 
     __slots__ = ("_at", "_describe", "_recorded", "factory")
 
@@ -299,7 +299,7 @@ class ReplayedResult:
 
     @property
     def columns(self) -> list[str] | None:
-        """The names of the columns, None if there are no rows."""
+        """The names of the columns, None for a statement without rows."""
         return self._recorded["columns"]
 
     @property
@@ -320,7 +320,7 @@ class ReplayedResult:
 
 
 def replay(describe: calls.Describe, *, reads: bool = False) -> ReplayedResult:
-    """Return what a replay answers to a statement: as recorded; outside the run nothing, or no rows if it `reads`."""
+    """Return a replay's answer to a statement: the recorded one; outside the run nothing, or no rows if it `reads`."""
     nothing: dict[str, Any] = {"columns": [] if reads else None, "rows": [], "rowcount": -1, "lastrowid": None}
     return ReplayedResult(calls.run(describe, lambda: nothing, load=_load) if is_in_run() else nothing, describe)
 
@@ -328,7 +328,7 @@ def replay(describe: calls.Describe, *, reads: bool = False) -> ReplayedResult:
 def take(
     describe: calls.Describe, real: Callable[[], object], cursor: Any, started: Callable[[Recording], None] = lambda _: None
 ) -> RecordedResult | None:
-    """Execute a statement and record it; return what records its rows, None if it has none or is not recorded."""
+    """Execute a statement and record it; return the recorder of its rows, None without rows or if it is not recorded."""
     recording = calls.begin(describe, real, started)
     if recording is None:
         return None

@@ -1,4 +1,4 @@
-"""What the tasks and threads of a replay draw from `random`, by the readings that `randoms` writes: each gets its own words."""
+"""Draws from `random` by the tasks and threads of a replay, by the readings of `randoms`: each gets its own words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ServedDraws:
         """True if the program seeded differently than the run did."""
 
     def restore(self, state: Any) -> None:
-        """Begin with the state that the run began with."""
+        """Start from the state at the beginning of the run."""
         self._lanes.clear()
         self._last = None
         self._epochs = {0: [state]}
@@ -77,7 +77,7 @@ class ServedDraws:
 
 
 class _Lane:
-    """One lane and file of a replay, and what is left of its current row of words."""
+    """One lane and file of a replay, and the rest of its current row of words."""
 
     __slots__ = ("_feed", "_next", "gauss_next", "generator", "left")
 

@@ -44,7 +44,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 class _Watch:
-    """The shared generator: who draws from it, and how far."""
+    """The shared generator: its users and its position."""
 
     def __init__(self, shared: Any, make: Callable[[], Any]) -> None:
         self._shared = shared

@@ -1,7 +1,8 @@
-"""`random`: what each task and thread drew from the generator that the whole program shares; in a replay each draws the same.
+"""`random`: the draws of each task and thread from the generator that the whole program shares; a replay repeats them.
 
-The program's numbers are the same as without freezeframe. We record where a lane drew, not what: a generator yields a row of
-words that follows from its state, and a reading says at which word a lane continued after another one had drawn. So a loop of
+The program's numbers are the same as without freezeframe. We record places, not numbers: a generator yields a
+row of words that follows from its state, and a reading holds the word at which a lane continued after another
+one had drawn. So a loop of
 a million draws is one reading. In a replay each lane draws its own words, whatever the scheduler does.
 
 An *epoch* is a row of words from one state. A new one begins when the program seeds, and when something drew unseen (by a
@@ -9,14 +10,13 @@ name that was imported before capture began, or from C).
 
 Readings are kept by lane and by calling file, as for `uuids`:
 
-- ``random LANE FILE``: ``EPOCH+WORD:WORDS``, the last one of a lane has no length while it draws; and what `gauss` returned.
+- ``random LANE FILE``: ``EPOCH+WORD:WORDS``, the last one of a lane has no length while it draws; and results of `gauss`.
 - ``random-epoch N``: the state that an epoch began with.
 - ``random-seed LANE FILE``: a digest of the state that a seed led to. If a replay reaches a different one, the program draws
   for itself from there on.
 - ``random-own LANE FILE``: the seed of a generator that the program made without one, in the run or before it.
 
-What `secrets`, `os.urandom` and ``SystemRandom`` return is meant to be secret. Using them is a gap of
-the run.
+Results of `secrets`, `os.urandom` and ``SystemRandom`` are meant to be secret. Using them is a gap of the run.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _MAX_SEED: Final = 1 << 64
 _system_random: Final = os.urandom
 _MADE_KEPT: Final = 100
 MADE_BEFORE: Final[list[tuple[str, str]]] = []
-"""Readings of the generators that the program made outside any run: each run may draw from them, so each has these."""
+"""Readings of the generators that the program made outside any run: each run may draw from them, so each has these readings."""
 _WORD: Final = WORD_BITS
 _TURNED_OFF: Final = ("random", "getrandbits")
 """All others draw by these, and are rarely called themselves."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Watch the generator that the functions of ``random`` share, wherever they were imported to, and seed the others."""
+    """Watch the generator that the functions of ``random`` share, in whatever modules imported them, and seed the others."""
     shared: Any = vars(module)["_inst"]
     SHARED.watch(shared)
     wraps: dict[str, Callable[[Any], Any]] = {
@@ -186,7 +186,7 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _wrap_getstate(original: Callable[[], Any]) -> Callable[[], Any]:
-    """Get a separate reading: a state is that of the whole program, not only of its lane."""
+    """Record a state as a separate reading: it belongs to the whole program, not only to its lane."""
     shared = SHARED
 
     @functools.wraps(original)
@@ -230,7 +230,7 @@ def recorded_seed(file: str) -> int | None:
 
 
 def _wrap_urandom(owner: Any, name: str, original: Callable[..., bytes]) -> Callable[..., bytes]:
-    """Note that the program draws secrets: once in a run, so then the original is back until the next one begins."""
+    """Note that the program draws secrets, once per run; then put the original back until the next run begins."""
 
     @functools.wraps(original)
     def urandom(*size: Any, **flags: Any) -> bytes:
@@ -253,7 +253,7 @@ def _wrap_urandom(owner: Any, name: str, original: Callable[..., bytes]) -> Call
 
 
 def _notes_secret(frame: FrameType) -> bool:
-    """Note that a frame draws what is not recorded, if it is the program's; return whether that is known of its run."""
+    """Note that a frame of the program draws unrecorded secrets; return whether its run has that note already."""
     place = current_place()
     draws = None if place.inside_call else draws_of(place)
     if draws is None:

@@ -1,6 +1,6 @@
-"""The generator that the functions of `random` share: who draws from it, how far, and with which state runs began.
+"""The generator that the functions of `random` share: its users, its position, and its state at the beginning of runs.
 
-`randoms` describes what is recorded.
+`randoms` describes the recorded form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOWHERE: Final = object()
 
 
 class _Shared:
-    """The shared generator: who draws from it, and how far."""
+    """The shared generator: its users and its position."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # reentrant: a signal's handler may draw, too
@@ -59,7 +59,7 @@ class _Shared:
         """The place that made the number that `gauss` will return next."""
         self.served = ServedDraws()
         self._is_off = False
-        """Draws are not counted: there is no run that they could belong to."""
+        """Draws are not counted, because no run is open."""
         self._is_behind = False
         """Some were not counted, so the epoch's state is not known yet."""
         self._turnable: dict[str, tuple[Any, Any, Any]] = {}
@@ -73,7 +73,7 @@ class _Shared:
         self.served = ServedDraws()
 
     def unwatch(self) -> None:
-        """Count no more: the originals are back."""
+        """Stop counting: the originals are back."""
         with self.lock:
             self._go_on_elsewhere()
             self._turnable, self._is_off = {}, True
@@ -153,7 +153,7 @@ class _Shared:
         self._began_at, self.words, self._is_behind = state[-1], 0, False
 
     def come(self, frame: FrameType) -> None:
-        """Called when a frame is about to draw: the same code in the same place as last time, or another."""
+        """Called when a frame is about to draw: the same place in the code as last time, or another."""
         raw, thread = PLACE.get(None), _thread.get_ident()
         caller: FrameType | None = frame
         depth, last = 0, None

@@ -1,10 +1,11 @@
-"""UUIDs: what `uuid.uuid4` and ``uuid.uuid1`` returned in a run, or in a script that is one as a whole; a replay repeats it.
+"""UUIDs: results of `uuid.uuid4` and ``uuid.uuid1`` in a run, or in a script that is one as a whole; a replay repeats them.
 
-So do uuid4 and uuid7 of `uuid_utils.compat`, of which LangChain makes the ids of its messages.
+The same goes for uuid4 and uuid7 of `uuid_utils.compat`, from which LangChain makes its message ids.
 
-The functions themselves stay unchanged, because programs import them by name; we replace what they draw from, where the
-`uuid` module looks it up. Readings are kept by lane and by calling file, so a library that asks more often than it did
-does not shift anyone else's. `secrets` and `os.urandom` are left alone: what they return is meant to be secret.
+The functions themselves stay unchanged, because programs import them by name; we replace their source of
+randomness inside the `uuid` module. Readings are kept by lane and by calling file, so a library that draws more
+often than before does not shift those of others. `secrets` and `os.urandom` are left alone: their results are
+meant to be secret.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import feed_of, is_kept_before, is_read_inside, note, note_before, recall
 
 ORIGINAL: Final = "freezeframe_original"
-"""The attribute by which our `os.urandom` names Python's: what is recorded here is not a secret that the program draws."""
+"""The attribute by which our `os.urandom` names Python's: bytes recorded here are not a secret that the program draws."""
 _ASKER: Final = 3
 """Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Replace what the functions of ``uuid`` draw from."""
+    """Replace the source of randomness of ``uuid``."""
     patches.replace(module, "os", functools.partial(_Os, module))
     if getattr(module, "_generate_time_safe", None) is not None:
         patches.replace(module, "_generate_time_safe", _wrap_time)
 
 
 def install_compat(module: ModuleType, patches: Patches) -> None:
-    """Replace what `uuid4` and ``uuid7`` of ``uuid_utils.compat`` draw from, if this version draws them so."""
+    """Replace the source of randomness of ``uuid_utils.compat``, if this version uses it for `uuid4` and ``uuid7``."""
     for name in ("_uuid4_int", "_uuid7_int"):
         if getattr(module, name, None) is not None:
             patches.replace(module, name, _wrap_number)
@@ -84,7 +85,7 @@ def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
 
 
 def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
-    """Return the recorded bytes in a replay; else what is drawn, noted if a run is recorded."""
+    """Return the recorded bytes in a replay; else newly drawn ones, noted if a run is recorded."""
     place = current_place()
     feed, file = "", sys._getframe(_ASKER).f_code.co_filename
     try:

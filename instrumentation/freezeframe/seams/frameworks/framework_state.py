@@ -1,4 +1,4 @@
-"""What the framework seams share: a state's span, and the states with which a replay begins."""
+"""Shared by the framework seams: a state's span, and the states with which a replay begins."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Execution:
         """The number of recorded borders."""
 
     def record_state(self, framework: str, name: str, *, after: Sequence[str], state: str) -> None:
-        """Record what a framework holds at the next border."""
+        """Record a framework's state at the next border."""
         border, self.borders = self.borders, self.borders + 1
         recorder = switch.recorder()
         if recorder is None or len(state) > recorder.settings.max_body_bytes:

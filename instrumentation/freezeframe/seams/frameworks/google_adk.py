@@ -1,7 +1,8 @@
 """Google ADK: ``run_async`` of every tool class, with the arguments that the model wrote.
 
-What a tool does to its context (session state, a transfer to another agent, a request for confirmation) is part of the call:
-it is recorded with the result, and repeated in a replay. An agent used as a tool is not recorded as one: its calls to its
+A tool's changes of its context (session state, a transfer to another agent, a request for confirmation) are
+part of the call: they are recorded with the result, and repeated in a replay. An agent used as a tool is not
+recorded as one: its calls to its
 model are, and in a replay it runs.
 """
 

@@ -1,6 +1,6 @@
 """LangGraph: the state of a graph at each border between two supersteps, and a graph that begins at one of them.
 
-Recording watches the loop when it writes checkpoints, with a checkpointer or without one. Serving puts the recorded
+Recording hooks into the loop's writing of checkpoints, with a checkpointer or without one. Serving puts the recorded
 checkpoint into a checkpointer and has the graph continue from it, as LangGraph's own ``invoke(None, config)`` does. Graphs
 inside nodes belong to their node. Delta channels are not recorded: their state is in the ancestors of a checkpoint.
 """

@@ -1,8 +1,8 @@
-"""LlamaIndex workflows: what a workflow's context holds after each step, and a workflow that begins at one of these borders.
+"""LlamaIndex workflows: the workflow's context after each step, and a workflow that begins at one of these borders.
 
-The state is what ``Context.to_dict()`` writes, and a replay continues from it as ``Workflow.run(ctx=Context.from_dict(...))``
-does: steps in progress at the border run again. Its serializer looks classes up by name, so a state that names a class of a
-module that is not imported here is refused.
+The state is the output of ``Context.to_dict()``, and a replay continues from it as
+``Workflow.run(ctx=Context.from_dict(...))`` does: steps in progress at the border run again. Its serializer
+looks classes up by name, so a state that names a class of a module that is not imported here is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from freezeframe_schemas.errors import ReplayError
 SEAM: Final = "llama_index"
 _EXECUTION: Final = "_freezeframe_execution"
 _NAMES_A_CLASS: Final = "qualified_name"
-"""In what LlamaIndex's serializer writes: the class that it makes of the rest."""
+"""Key in the output of LlamaIndex's serializer that names the class to create."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
@@ -91,7 +91,7 @@ def _context(workflow: Any, text: str) -> Any:
     """Return the recorded context.
 
     Raises:
-        ReplayError: it names what is not a class of data that this program has imported.
+        ReplayError: it names something other than a data class that this program has imported.
     """
     from workflows import Context  # pyright: ignore[reportMissingImports] - optional
 

@@ -1,4 +1,4 @@
-"""OpenFeature: records each flag that a run reads through a hook of its API; a replay returns the recorded value at its client.
+"""OpenFeature: records each flag that a run reads through a hook of its API; a replay returns the recorded value in the client.
 
 A flag that is not in the recording is read from the provider that the program sets up.
 """

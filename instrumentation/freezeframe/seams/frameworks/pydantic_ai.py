@@ -1,4 +1,4 @@
-"""pydantic-ai: tools of every toolset, with their validated arguments, where the tool manager executes them."""
+"""pydantic-ai: tools of every toolset, with their validated arguments, as the tool manager executes them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Strands: the function of a decorated or module-based tool. Tools of MCP servers are recorded by the MCP seam.
 
-A tool that asks for its context may set the agent's state. The change is part of the call, so it is recorded with the
-result, and made again in a replay; the change of a call that raises is not.
+A tool that asks for its context may set the agent's state. The change is part of the call, so it is recorded
+with the result, and repeated in a replay, except for a call that raises.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEAM: Final = "strands"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithState:
-    """A result, and what the tool set in the agent's state."""
+    """A result, and the tool's changes of the agent's state."""
 
     returned: Any
     state: dict[str, Any]

@@ -1,6 +1,6 @@
 """One call of a function at a seam: a tool, a retriever, an MCP request; sync or async, answering once or yielding.
 
-Adapters describe the call; what happens to it is here. While a replay is served, the function itself is never called.
+Adapters describe the call; this module carries it out. While a replay is served, the function itself is never called.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 _COUNTED: Final = frozenset({Kind.DATABASE, Kind.FILE})
 """Of these, only so many are recorded inside a tool."""
 _MAX_LOOKS: Final = 20
-"""Results of one function in a run that are taken apart to see whether they can be rebuilt. Plain data needs no look."""
+"""Results of one function in a run that are checked for whether they can be rebuilt. Plain data needs no check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class FunctionCall:
     functions: tuple[FunctionType, ...] = ()
     """The application's functions that answer the call."""
     changed: Changes | None = None
-    """Reports, once the call has ended, what a replay does not do, since it does not run the function."""
+    """Reports, after the call, effects that a replay lacks because it does not run the function."""
 
     @classmethod
     def of(
@@ -65,13 +65,13 @@ class FunctionCall:
         call_id: object = None,
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Self:
-        """Return a call with these arguments, of what is set like this. An id that is not text is dropped."""
+        """Return a call with these arguments and settings. An id that is not text is dropped."""
         arguments = {"args": list(args), "kwargs": dict(kwargs)}
         body = values.encode({**arguments, "settings": dict(settings)} if settings else arguments)
         return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
 
     def by(self, tool: Any, *names: str, functions: Iterable[Any] = (), context: object = None) -> Self:
-        """Return the call, with what the application's functions in a framework's tool leave behind (`given.watch_held`)."""
+        """Return the call, with the effects of the application's functions in a framework's tool (`given.watch_held`)."""
         with guard("functions.held"):
             held = held_functions(tool, names, functions)
             known = replace(self, functions=tuple(function for function, _ in held))
@@ -191,7 +191,7 @@ def begin(
 def begin_generator(
     describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]
 ) -> tuple[Generator[Any, Any, Any], Watcher]:
-    """Return what the call yields, and the watcher for it.
+    """Return the generator of the call, and the watcher for it.
 
     Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all.
     """
@@ -317,7 +317,10 @@ def _start(describe: Describe) -> Recording | None:
 
 
 class _Losses:
-    """Notes what a replay does not do, or does not return unchanged, for one call. It must not be inside another."""
+    """Notes the effects of one call that a replay lacks, and parts of its result that it returns changed.
+
+    Must not be nested.
+    """
 
     __slots__ = ("_accesses", "_call")
 
@@ -354,7 +357,7 @@ class _Losses:
 
 
 def _lost_of_result(result: object) -> str:
-    """Return in words which parts of a result do not come back. The span itself shows what cannot be rebuilt at all."""
+    """Name the parts of a result that are lost. The span itself shows those that cannot be rebuilt at all."""
     lost = next((each for each in lost_in_rebuilding(result) if not each.opaque), None)
     return "" if lost is None else f"a {lost.class_name}, {NOT_WHOLE} (only plain data and fields)"
 
@@ -397,7 +400,7 @@ def watch_both(patches: Patches, owner: Any, name: str, describe: DescribeMethod
 
 @contextmanager
 def _unrecorded() -> Generator[None]:
-    """Make a call that is not recorded; in a replay, mark the code so that the responder recognises what it calls in turn."""
+    """Make a call that is not recorded; in a replay, mark the code so that the responder recognises its nested calls."""
     if switch.serving() is None:
         yield
         return
@@ -409,7 +412,7 @@ def _unrecorded() -> Generator[None]:
 
 
 def miss(describe: Describe) -> None:
-    """Report to the replay something that the program asks and the run did not.
+    """Report to the replay a request that the recorded run did not make.
 
     Raises:
         ReplayMiss: always, in a replay.

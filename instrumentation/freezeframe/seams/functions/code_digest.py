@@ -26,8 +26,10 @@ _SOURCE: Final = "source"
 _MAX_KEPT: Final = 2_000
 _BEGUN_NS: Final = time.time_ns()
 _KNOWN: dict[tuple[str, CodeType, tuple[str, ...]], FunctionCode] = {}
-"""A function's file (code of two files may be equal), its code and what it holds -> its digest. Servers make tools for each
-request, of the same code."""
+"""A function's file (code of two files may be equal), its code and the values it holds -> its digest.
+
+Servers create tools from the same code for each request.
+"""
 
 
 def code_of(functions: Iterable[FunctionType]) -> FunctionCode | None:
@@ -61,7 +63,7 @@ def _code_of(function: FunctionType) -> FunctionCode:
 
 
 def _digest(function: FunctionType, held: tuple[str, ...]) -> str:
-    """Return the digest of a function's source, else of its byte code; empty if the file is not what was loaded."""
+    """Return the digest of a function's source, else of its byte code; empty if the file has changed since it was loaded."""
     code = function.__code__
     file = code.co_filename
     source = read_source(file)
@@ -76,7 +78,7 @@ def _digest(function: FunctionType, held: tuple[str, ...]) -> str:
 
 
 def _is_loaded_from(code: CodeType, file: str) -> bool:
-    """Return whether a file that was written after the process began still has the function that was loaded from it."""
+    """Return whether a file written after the process started still has the loaded version of the function."""
     whole = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
     return list(_byte_code(code)) in [list(_byte_code(each)) for each in _inner(whole) if each.co_qualname == code.co_qualname]
 
@@ -89,7 +91,7 @@ def _inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _byte_code(code: CodeType) -> Iterator[str]:
-    """Yield what decides in byte code, of which each version of Python has its own."""
+    """Yield the significant parts of byte code, which differs between versions of Python."""
     yield code.co_code.hex()
     yield from (f"{name!a}" for name in (*code.co_names, *code.co_varnames, *code.co_freevars))
     for constant in code.co_consts:
@@ -102,7 +104,7 @@ def _byte_code(code: CodeType) -> Iterator[str]:
 
 
 def _held(function: FunctionType) -> Iterator[str]:
-    """Yield the plain values around a function of a module, which its factory was given.
+    """Yield the plain values that the factory of a module's function passed to it.
 
     Those of a request do not count, nor do those that the function itself sets: they are state.
     """

@@ -1,4 +1,4 @@
-"""What a tool changed in its arguments, and whether it returns one of them. A replay does neither."""
+"""Detect a tool's changes of its arguments, and whether it returns one of them. A replay does neither."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEFT: Final[WeakKeyDictionary[FunctionType, LeftBehind]] = WeakKeyDictionary()
 def watch_call(
     encode: Encode, left: LeftBehind, args: tuple[Any, ...], kwargs: dict[str, Any], before: str, *, has_object: bool
 ) -> Changes:
-    """Return a function that reports, after the call, what has changed. `before` is what `encode` wrote of the call."""
+    """Return a function that reports changes after the call. `before` is the output of `encode` for the call."""
     owner = args[0] if has_object and args and not isinstance(args[0], type) else None
     values = (*(args if owner is None else args[1:]), *kwargs.values())
     fixed = all(map(is_fixed, values))
@@ -46,7 +46,7 @@ def held_functions(tool: object, names: Iterable[str], functions: Iterable[objec
     Args:
         tool: the framework's object.
         names: the attributes in which it may hold the function.
-        functions: more that may be the function. All that is not the application's is left out.
+        functions: more that may be the function. Functions of others are left out.
     """
     found: list[tuple[FunctionType, object]] = []
     for each in (*(getattr(tool, name, None) for name in names), *functions):
@@ -57,7 +57,10 @@ def held_functions(tool: object, names: Iterable[str], functions: Iterable[objec
 
 
 def watch_held(held: Iterable[tuple[FunctionType, object]], context: object) -> Changes:
-    """Return what `watch_call` returns. `context` is what the framework lets its tools share: state, dependencies."""
+    """Return a function like that of `watch_call`.
+
+    `context` is the state that the framework's tools share, such as dependencies.
+    """
     around: list[Changes] = []
     for function, owner in held:
         left = _LEFT.get(function) or _LEFT.setdefault(function, LeftBehind(function))

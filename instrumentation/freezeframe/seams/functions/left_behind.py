@@ -1,10 +1,11 @@
-"""What a tool leaves behind besides its result: in its object, in globals, closures and defaults, in the environment.
+"""Detect a tool's effects besides its result: on its object, on globals, closures and defaults, on the environment.
 
-A replay does not run the tool, so it leaves none of that. We look at what the tool's own code names, and at what the
-application's code named there names in turn; this is found once per function. Plain data is compared, and so are the attributes
+A replay does not run the tool, so it lacks these effects. We examine the names in the tool's own code, and
+those in the application's code that they lead to; the search is done once per function. Plain data is compared,
+and so are the attributes
 of an application object, one level deep (three for a run). No value is kept longer than the call.
 
-What a run leaves for the next one is found the same way (`freezeframe.runs.carried_over`).
+A run's effects on the next one are found the same way (`freezeframe.runs.carried_over`).
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _BY_NAME: Final = {_LOAD_GLOBAL, _STORE_GLOBAL, dis.opmap["LOAD_NAME"], dis.opma
 """Operations on globals, each with the number of a name."""
 _MAX_DEPTH: Final = 3
 _MAX_ATTRIBUTES: Final = 20
-"""How deep objects in objects are compared, and in objects of how many attributes."""
+"""Depth to which nested objects are compared, and the maximum number of their attributes."""
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
-"""How many functions are followed from one tool, and how many places are compared around each of its calls."""
+"""Number of functions that are followed from one tool, and of places compared around each of its calls."""
 _MAX_ARRAY: Final = 100_000
 """Bytes of an array that is compared."""
 _LARGE: Final = 4_000
@@ -58,9 +59,9 @@ _BUDGET: Final = 2_000_000
 
 Read = Callable[[], object]
 Changes = Callable[[object], Iterator[tuple[str, str]]]
-"""Takes the result of a call; yields what a replay does not do, each as a verb and its object."""
+"""Takes the result of a call; yields effects that a replay lacks, each as a verb and its object."""
 Mark = tuple[str, object]
-"""How a value was examined, and what was seen."""
+"""The way in which a value was examined, and the result."""
 
 
 class LeftBehind:
@@ -69,10 +70,10 @@ class LeftBehind:
     __slots__ = ("_for_run", "_function", "_large", "_places", "_spent")
 
     def __init__(self, function: Any, *, for_run: bool = False) -> None:
-        """Look at what a tool names; or, `for_run`, at what a replay of a run of this function would find different.
+        """Examine the names in a tool; or, `for_run`, values that a replay of a run of this function would find different.
 
-        That leaves out what only tools name, context variables, which are set anew for each request or task, and the
-        environment, which others set, too. It adds what `functools.cache` remembers.
+        The latter leaves out names used only by tools, context variables, which are set anew for each request
+        or task, and the environment, which others set, too. It adds the contents of `functools.cache`.
         """
         self._for_run = for_run
         plain = plain_function(function)
@@ -83,9 +84,10 @@ class LeftBehind:
         self._spent = 0
 
     def before(self, owner: object | None, context: object = None) -> Changes:
-        """Look, before a call on `owner`, with what a framework gives its tools; return a function that looks again.
+        """Examine the surroundings before a call on `owner`; return a function that examines them again.
 
-        It takes the result, and yields what is different (``changes``), and what holds the result itself (``keeps``).
+        `context` is what a framework gives its tools. The function takes the result, and yields the differences
+        (``changes``), and the places that hold the result itself (``keeps``).
         """
         if self._places is None:
             self._places = _Search(type(owner), for_run=self._for_run).places(self._function and self._function())
@@ -116,7 +118,7 @@ class LeftBehind:
     def _mark(self, name: str, value: object, how: str = "", depth: int = 1) -> Mark:
         """Return a comparable form of a value; ("", None) for one that is not examined, such as a client that is made once.
 
-        Of objects in objects only what a run finds is compared, down to three.
+        Nested objects are compared only for runs, three levels deep.
         """
         if type(value) is ContextVar:
             value = value.get(_ABSENT)
@@ -153,13 +155,13 @@ class LeftBehind:
 
 
 def _slots(value: Any) -> dict[str, Any]:
-    """Return what an object of the application holds in slots."""
+    """Return the slot values of an application's object."""
     names = (name for base in type(value).__mro__ for name in vars(base).get("__slots__", ()) if isinstance(name, str))
     return {name: getattr(value, name) for name in names if name not in _ATTRIBUTES and hasattr(value, name)}
 
 
 def _grows(value: Any) -> dict[str, Any] | None:
-    """Return what a library's queue or mapping (a cache, say) holds, read past its methods, which may do anything."""
+    """Return the content of a library's queue or mapping (a cache, say), read without its methods, which may have effects."""
     kind = type(value)
     if kind.__module__ != "queue" and not issubclass(kind, MutableMapping):
         return None
@@ -187,7 +189,7 @@ def _state(value: Any) -> Mark:
 
 
 def _spaces(label: str, holder: object) -> list[tuple[str, dict[Any, Any]]]:
-    """Return where an object keeps what it holds: a dict itself, the attributes of others."""
+    """Return the storage of an object's content: a dict itself, the attributes of others."""
     found: Any = [holder] if isinstance(holder, dict) else [getattr(holder, name, None) for name in _ATTRIBUTES]
     return [(label, space) for space in found if isinstance(space, dict)]
 
@@ -218,14 +220,14 @@ def _environment() -> dict[Any, Any]:
 
 
 class _Search:
-    """Finds the places that a function and the application code it calls name."""
+    """Finds the places named by a function and the application code that it calls."""
 
     def __init__(self, owner: type, *, for_run: bool) -> None:
         self._owner = owner
         self._for_run = for_run
         self._found: dict[str, Read] = {}
         self._data: dict[type, set[str]] = {}
-        """A class -> the names of its data that were noted."""
+        """A class -> the noted names of its data."""
         self._waiting: list[tuple[FunctionType, type]] = []
         """Functions to look at, each with the class whose method it is; the tool's for others."""
 
@@ -314,7 +316,7 @@ def _globals(code: CodeType) -> Iterator[tuple[int, str]]:
 
 
 def plain_function(value: Any, *, replayed: bool = False) -> FunctionType | None:
-    """Return the application's function behind decorators, if it is one; `replayed`: and if a replay runs it, too."""
+    """Return the application's function behind decorators, or None; `replayed`: only if a replay runs it, too."""
     if type(value) in (staticmethod, classmethod):
         value = value.__func__
     elif type(value) is property:
@@ -348,7 +350,7 @@ def _content(cell: Any) -> object:
 
 
 def enclosed(function: Any) -> Iterator[object]:
-    """Yield what the variables around a function hold."""
+    """Yield the values of a function's enclosing variables."""
     return map(_content, getattr(function, "__closure__", None) or ())
 
 

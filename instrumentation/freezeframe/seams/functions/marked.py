@@ -31,8 +31,8 @@ def tool(*, name: str | None = None) -> Callable[[_F], _F]: ...
 def tool(function: Any = None, /, *, name: str | None = None) -> Any:
     """Mark a function as a tool: its arguments and its result or exception are recorded, and served in a replay.
 
-    Works on functions, methods, coroutine functions, generators and asynchronous generators. Costs one comparison if
-    nothing records. Put it next to the function, below a framework's own decorator.
+    Works on functions, methods, coroutine functions, generators and asynchronous generators. Costs one
+    comparison while recording is off. Put it next to the function, below a framework's own decorator.
 
         @freezeframe.tool
         def get_order(order_id: str) -> dict: ...
@@ -45,7 +45,7 @@ def retriever(function: _F, /) -> _F: ...
 @overload
 def retriever(*, name: str | None = None) -> Callable[[_F], _F]: ...
 def retriever(function: Any = None, /, *, name: str | None = None) -> Any:
-    """Mark a function that looks something up for the model: as `tool`, with the query and the documents found.
+    """Mark a function that looks something up for the model: like `tool`, with the query and the resulting documents.
 
     Documents are recognised as dicts or objects with an id, a score and content (or text, page_content), also as
     ``(document, score)`` pairs.

@@ -1,7 +1,7 @@
-"""A function that a replay runs, by request, although the recording has its result: its new code is what is asked about.
+"""A function that a replay runs, by request, although the recording has its result, to test its new code.
 
-The calls that it makes are answered like any other, from what the recording holds inside this call. What it returns or raises
-goes to the replay, which compares it, and to the program.
+Its calls are answered like any others, from the steps recorded inside this call. Its result or exception goes
+to the replay, which compares it, and to the program.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class RunAnew:
         self._report(text, None, Completion.COMPLETE)
 
     def raised(self, error: BaseException, text: str | None = None) -> None:
-        """Report its exception, after what it yielded. A miss is none of its own: the replay ends there."""
+        """Report its exception, after its items. A miss is not the function's exception: the replay ends there."""
         if not isinstance(error, ReplayMiss):
             completion = Completion.NONE if text is None else Completion.BROKEN
             self._report(text, values.encode_exception(error), completion)
 
     def closed_early(self, text: str) -> None:
-        """Report what it yielded until the program closed it."""
+        """Report the items up to the program's closing of it."""
         self._report(text, None, Completion.CLOSED_EARLY)
 
     def _report(self, text: str | None, error: str | None, completion: Completion) -> None:
@@ -66,7 +66,7 @@ class RunAnew:
 
 
 class ItemsAnew:
-    """Watches a generator that runs anew, and joins what it yields as a recording does."""
+    """Watches a generator that runs anew, and joins its items as a recording does."""
 
     __slots__ = ("_anew", "_items")
 

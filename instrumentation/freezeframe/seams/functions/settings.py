@@ -1,7 +1,8 @@
-"""Settings: what a framework's retriever or tool is set to (``k``, filters, a threshold), recorded with each of its calls.
+"""Settings of a framework's retriever or tool (``k``, filters, a threshold), recorded with each of its calls.
 
-A replay answers the call and does not run it, so a changed setting would change nothing that is compared. Credentials,
-addresses and clients are left out, and so is what the object's own code assigns: that is state, which a replay does not change.
+A replay answers the call and does not run it, so without them a changed setting would go unnoticed.
+Credentials, addresses and clients are left out, and so are attributes that the object's own code assigns: those
+are state, which a replay does not change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from freezeframe_schemas import values
 
 _MAX_DEPTH: Final = 3
 _MAX_CHARACTERS: Final = 2_000
-"""Of one setting as tagged JSON; what is longer is data."""
+"""Limit of one setting as tagged JSON; anything longer is data."""
 _NO_SETTINGS: Final = frozenset(
     "api at base cache callback callbacks client cookie dir directory endpoint file folder header headers host id key metadata "
     "password path pid port proxy retries secret tags time timeout token uri url verbose".split()
@@ -30,13 +31,13 @@ _FIXED: Final = (str, int, float, bool, enum.Enum)
 def settings_of(tool: Any, base: type) -> dict[str, Any]:
     """Return the settings of an object, by name: plain data in the attributes that its class adds to a framework's base.
 
-    What it is made of (another retriever, an index) is there as its class and its own settings.
+    Parts (another retriever, an index) appear as their class and their own settings.
     """
     return _settings(tool, frozenset(_declared(base)), _root(base), 0)
 
 
 def with_settings(body: str, held: object) -> str:
-    """Return the tagged JSON of a call of a marked method with what its object is set to: only values that cannot change."""
+    """Return the tagged JSON of a call of a marked method with its object's settings: only immutable values."""
     found = {name: item for name, item in settings_of(held, object).items() if isinstance(item, _FIXED)}
     return f'{body[:-1]}, "settings": {values.encode(found)}}}' if found else body
 
@@ -94,7 +95,7 @@ def _declared(base: type) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _assigned_by(cls: type) -> frozenset[str]:
-    """Return the attributes that methods of a class assign, except those that make it."""
+    """Return the attributes that methods of a class assign, constructors excepted."""
     found: set[str] = set()
     for one in cls.__mro__:
         for name, function in vars(one).items():

@@ -1,7 +1,7 @@
-"""Application source that a function reaches, read from files: no module is imported, and nothing is run.
+"""Find the application source that a function reaches, in its files: no module is imported, and nothing is run.
 
 We follow the names in a function's own syntax tree to definitions and assignments of the same file and, through imports, of
-the application's other files. What is reached only by value (an object that was passed in, `getattr`) is not followed.
+the application's other files. Code reached only by value (an object that was passed in, `getattr`) is not followed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MAX_BYTES: Final = 4_000_000
 _MAX_IMPORTS: Final = 20
 """Files that a name is followed through; two files may import it from each other."""
 _NO_MEANING: Final = frozenset({"ctx", "kind", "type_comment", "type_ignores", "lineno", "col_offset"})
-"""Fields of syntax trees that do not decide what the code does."""
+"""Fields of syntax trees that do not affect behaviour."""
 _MAKERS: Final = frozenset({"__init__", "__post_init__", "__new__", "model_post_init"})
-"""Methods that decide what an object's other methods see."""
+"""Methods that set up the state of an object's other methods."""
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPOUND: Final = (ast.If, ast.Try, ast.With, ast.AsyncWith)
-"""Statements in which each statement is noted by itself. Of a loop, the whole decides."""
+"""Statements whose inner statements are noted one by one. A loop counts as a whole."""
 Names = dict[str, list[ast.stmt]]
 
 
@@ -83,7 +83,7 @@ def digest_of(source: SourceFile, qualname: str, line: int, held: str = "") -> s
         source: the file that defines the function.
         qualname: the function's.
         line: its first line, which distinguishes functions of one name.
-        held: more that decides, as text.
+        held: further significant values, as text.
     """
     found = _find(source.tree, qualname, line)
     if found is None:
@@ -100,7 +100,7 @@ _Class = tuple[SourceFile, ast.ClassDef]
 
 
 class _Part:
-    """A piece of source that decides, with the scopes around it."""
+    """A significant piece of source, with the scopes around it."""
 
     __slots__ = ("around", "holder", "node", "source")
 
@@ -108,7 +108,7 @@ class _Part:
         self.source = source
         self.node = node
         self.holder = holder
-        """The class whose object it is called on, if only its used methods are followed."""
+        """The class of its object, if only the used methods are followed."""
         self.around = around
         """Functions around it, the innermost first."""
 
@@ -153,7 +153,7 @@ class _Reach:
         self._follow(self._found(part.source, name, chain))
 
     def _found(self, source: SourceFile, name: str, chain: Sequence[str], depth: int = 0) -> list[tuple[SourceFile, ast.stmt]]:
-        """Return the statements that define a name of a file, each with the application's file that it is in."""
+        """Return the statements that define a name of a file, each with the application's file that contains it."""
         if depth > _MAX_IMPORTS:
             return []
         found: list[tuple[SourceFile, ast.stmt]] = []
@@ -325,7 +325,7 @@ def _base_names(target: ast.AST | None) -> Iterator[str]:
 
 
 def _free_names(node: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the names that code takes from around it, each with the attributes that it takes of it: ``a.b`` is a, (b,)."""
+    """Yield the names that code takes from its surroundings, each with the attributes used: ``a.b`` is a, (b,)."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         arguments = node.args
         outside = [*getattr(node, "decorator_list", ()), *arguments.defaults, *filter(None, arguments.kw_defaults)]
@@ -388,7 +388,7 @@ def _imports_in(node: ast.AST) -> Iterator[tuple[str, ast.Import | ast.ImportFro
 
 
 def _write(value: object) -> Iterator[str]:
-    """Yield the pieces of a syntax tree as text: what decides, in a form that no version of Python changes."""
+    """Yield the significant pieces of a syntax tree as text, in a form that is the same in all versions of Python."""
     if isinstance(value, ast.AST):
         yield type(value).__name__
         yield "("

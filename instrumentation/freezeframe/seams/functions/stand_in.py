@@ -41,7 +41,7 @@ def describe_tool(function: Any, *, name: str, seam: str, call_id: str | None = 
         name: the tool's name, as the model knows it.
         seam: the seam's name.
         call_id: the model's id of the call, if the framework gives it.
-        hidden: parameters that the framework fills with objects of the process and that the model did not ask for.
+        hidden: parameters that the framework, not the model, fills with objects of the process.
     """
     bind = Binder(function)
 

@@ -1,1 +1,1 @@
-"""The seams of HTTP clients. `adapter` holds the life of a call; a module holds what is peculiar to its library."""
+"""The seams of HTTP clients. `adapter` has the life of a call; each module has the peculiarities of its library."""

@@ -1,11 +1,12 @@
-"""The life of an HTTP call, in every HTTP seam. A seam holds what is specific to its library:
+"""The life of an HTTP call, in every HTTP seam. A seam has the parts that are specific to its library:
 
-1. In a replay it asks (`ask`). An answer waits for its turn and is served, or raised (`failure`, `Schedule`, `end_of_stream`).
+1. In a replay it requests an answer (`ask`), which waits for its turn and is served, or raised (`failure`,
+`Schedule`, `end_of_stream`).
 2. Else the call is recorded (`record`), made (`recording.while_sending`, which ends it if it raises) and answered.
-3. The seam puts a watcher in front of the response, which notes what the application reads and how the reading ends.
+3. The seam puts a watcher in front of the response, which notes the bytes that the application reads and how the reading ends.
 
-A call is a model call if a wire dialect says so; other HTTP is recorded inside a recorded tool and for hosts that were
-requested.
+A call is a model call if a wire dialect matches; other HTTP is recorded inside a recorded tool and for the
+hosts in `record_hosts`.
 """
 
 from __future__ import annotations
@@ -65,21 +66,21 @@ def _carries_mcp(url: str, headers: Headers) -> bool:
 
 
 _TELEMETRY_PATHS: Final = ("/v1/traces/ingest", "/v1/traces", "/v1/metrics", "/v1/logs")
-"""Where SDKs send their own traces, from their own threads: the run did not depend on them."""
+"""Paths to which SDKs send their own traces, from their own threads: the run does not depend on them."""
 
 
 _OWN_CHECK: Final = "/v1/info"
-"""Where logfire asks whose token it has, with instrumentation suppressed."""
+"""Path at which logfire checks its token, with instrumentation suppressed."""
 
 
 def is_telemetry(url: str) -> bool:
-    """Return whether a call sends traces of an SDK, or asks whether it may."""
+    """Return whether a call sends traces of an SDK, or checks for permission."""
     path = _place_of(url)[1]
     return path.endswith(_TELEMETRY_PATHS) or (path == _OWN_CHECK and _is_suppressed())
 
 
 def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
-    """Return whether we record a call. One that is not recorded, and that a replay will miss, is counted on its run."""
+    """Return whether to record a call. An unrecorded one that a replay will miss is counted on its run."""
     place = current_place()
     if (_is_suppressed() and not _is_watched(subject)) or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
@@ -138,14 +139,14 @@ def _is_watched(subject: Subject) -> bool:
 
 
 def url_of(scheme: str, host: str, port: int | None, target: str) -> str:
-    """Return the URL that a connection asks for, without the scheme's own port."""
+    """Return the URL that a connection requests, without the scheme's default port."""
     place = f"[{host}]" if ":" in host else host
     return f"{scheme}://{place}{'' if port in (None, {'http': 80, 'https': 443}.get(scheme)) else f':{port}'}{target}"
 
 
 @lru_cache(maxsize=512)
 def _place_of(url: str) -> tuple[str, str]:
-    """Return host and path of a URL: it is asked for several times in each call."""
+    """Return host and path of a URL. Cached, because each call needs them several times."""
     parts = urlsplit(url)
     return parts.hostname or "", parts.path
 
@@ -161,7 +162,7 @@ def name_of(method: str, url: str) -> str:
 
 
 def shortest(*limits: float | None) -> float | None:
-    """Return the timeout that ends a call if several do, None if none does."""
+    """Return the shortest of several timeouts, None without any."""
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -201,7 +202,7 @@ def ask(responder: Responder, seam: str, request: Request, known: bytes | None) 
 
 
 def take_chunk(answer: Exchange, chunk: Chunk) -> bytes:
-    """Return a piece of a served body that the program reads now. The replay's clock moves to when it came."""
+    """Return a piece of a served body that the program reads now. The replay's clock moves to its arrival."""
     responder = switch.serving()
     if responder is not None:
         responder.reach(answer.start_time_unix_nano + chunk.offset_ns)
@@ -247,8 +248,8 @@ _TRIED_AGAIN: Final = frozenset({408, 409, 429})
 def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
     """Return the recorded response headers that apply to a response built here.
 
-    If a model's SDKs wait as long as the headers say, a model that refused temporarily is asked again at once. Other SDKs put
-    headers into the text of their errors.
+    If a model's SDKs wait as long as the headers demand, those headers change so that a retry follows at once.
+    Other SDKs put headers into the text of their errors.
     """
     headers = _recorded_headers(answer)
     status = answer.response.status or 200
@@ -291,7 +292,7 @@ def recorded_error(answer: Exchange) -> BaseException | None:
 
 
 def failure(answer: Exchange, otherwise: type[Exception]) -> BaseException | None:
-    """Return what the application saw of a call that got no response; None if it was answered.
+    """Return the exception that the application saw of a call without a response; None if it was answered.
 
     Args:
         answer: the recorded exchange.
@@ -303,7 +304,7 @@ def failure(answer: Exchange, otherwise: type[Exception]) -> BaseException | Non
 
 
 def end_of_stream(answer: Exchange) -> BaseException | None:
-    """Return what a reader gets after the last recorded chunk: nothing, the recorded error, or a miss."""
+    """Return the end of a stream after the last recorded chunk: nothing, the recorded error, or a miss."""
     match answer.response.completion:
         case Completion.BROKEN:
             return recorded_error(answer)  # None if the answer was cut and the client did not notice

@@ -31,7 +31,7 @@ _SWITCHING_PROTOCOLS: Final = 101
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``aiohttp.client``: the classes that one request goes through."""
+    """Patch ``aiohttp.client``: the classes involved in one request."""
     from aiohttp.streams import StreamReader
 
     aiohttp: Any = module
@@ -169,7 +169,7 @@ async def _serve(responder: Responder, answer: Exchange) -> _ServedConnection:
 
 
 def _came_late(failure: BaseException) -> bool:
-    """Return whether it came after the connection: aiohttp reports any timeout before that as one of connecting."""
+    """Return whether a timeout came after the connection: aiohttp reports any earlier one as a connection timeout."""
     return type(failure).__name__ == "SocketTimeoutError"
 
 
@@ -246,7 +246,7 @@ def _make_readers(base: Any) -> _Readers:
 
 def _make_tee(base: Any) -> Any:
     class Tee(base):
-        """Delegates every read, and records what it returns."""
+        """Delegates every read, and records its result."""
 
         __slots__ = ("_inner", "_recording")
 

@@ -1,6 +1,7 @@
-"""botocore and boto3 (Bedrock, and the AWS calls of tools): it uses urllib3, where its attempts are recorded and served.
+"""botocore and boto3 (Bedrock, and the AWS calls of tools): built on urllib3, whose seam records and serves their attempts.
 
-Here it is named; a replay's edit is put into a request before signing; a replay signs with a key that opens nothing.
+Here they are named; a replay's edit is put into a request before signing; a replay signs with a key that opens
+nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _load_credentials(original: Callable[..., Any], resolver: Any, *, module: Any) -> Any:
-    """Let a replay sign with a key that opens nothing: the machine may have none, and no one checks the signature."""
+    """Let a replay sign with a dummy key: the machine may have no key, and no one checks the signature."""
     if switch.serving() is None:
         return original(resolver)
     return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")

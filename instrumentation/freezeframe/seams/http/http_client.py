@@ -1,7 +1,7 @@
 """``http.client`` and the libraries built on it (``urllib.request``, ``xmlrpc``): every request of every connection.
 
-urllib3 is built on it, too, and has its own seam. A response is served as its bytes on the wire: ``http.client`` reads them
-as it read the recorded ones, and fails on a cut body as it did.
+urllib3 is built on it, too, and has its own seam. A response is served as its bytes on the wire, so
+``http.client`` reads it as in the recorded run, and fails on a cut body in the same way.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class _PendingRequest:
     """In a replay, the body, once the head is complete."""
     known: bytes | None = None
     seen: Body | None = None
-    """What is recorded of the body, once its head is sent."""
+    """The recorded part of the body, once its head is sent."""
     recording: Recording | None = None
     end: Callable[[bytes], None] | None = None
     """In a replay, sends the request for real after all."""
     answer: Exchange | None = None
-    """In a replay, the recorded answer, or None, or before the lookup."""
+    """In a replay, the recorded answer, or None; unset before the lookup."""
     is_sent: bool = False
 
     def announces_a_body(self) -> bool:
@@ -173,7 +173,10 @@ def _send_recorded(
 
 
 def _send_for_real(original: Callable[..., None], conn: Any, asked: _PendingRequest, encode_chunked: bool, body: bytes) -> None:
-    """Send what a replay held back. It is never edited here, because the head with its length is already written."""
+    """Send the request that a replay held back.
+
+    It is never edited here, because the head with its length is already written.
+    """
     setattr(conn, _STATE, http.client._CS_REQ_STARTED)  # pyright: ignore[reportAttributeAccessIssue] - where it was
     asked.known = body
     _send_recorded(original, conn, asked, body or None, encode_chunked)
@@ -200,7 +203,7 @@ class _Reading:
 
 
 def _watch(response: Any, recording: Recording) -> None:
-    """Record what is read of a response; it ends when nothing holds the response any more."""
+    """Record the reads of a response, until the response is garbage-collected."""
     if response.isclosed() or response.length == 0:
         recording.finish(Completion.COMPLETE)
         return

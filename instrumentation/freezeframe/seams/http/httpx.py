@@ -2,7 +2,7 @@
 
 Both halves sit on ``Client._send_single_request`` (class level, so clients made before `instrument()` are covered; each retry
 is a separate call; bodies are seen before content-decoding). If a version lacks this private method, the default transports
-are patched instead, and custom transports are not seen; `doctor` says so.
+are patched instead, and custom transports are not seen; `doctor` reports that.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _Attempt:
         return response
 
     def _with_request(self, error: BaseException) -> BaseException:
-        """Return the rebuilt error as this library raises it: with the request that got it."""
+        """Return the rebuilt error as this library raises it: with its request."""
         rebuilt: Any = error
         if isinstance(error, self._seam.module.RequestError):
             rebuilt.request = self.request
@@ -181,7 +181,7 @@ class _Attempt:
         return self._recording
 
     def is_whole(self, response: Any) -> bool:
-        """Watch the response. Return whether its transport returned the whole body: then no one reads the stream again."""
+        """Watch the response. Return whether its transport returned the whole body, so that the stream is not read again."""
         recording = self._recording
         if recording is None:
             return False

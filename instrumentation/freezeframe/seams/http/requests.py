@@ -1,6 +1,6 @@
-"""requests: it uses urllib3, where its attempts are recorded and served (`urllib3`); here it is only named.
+"""requests: built on urllib3, whose seam records and serves its attempts (`urllib3`); here it is only named.
 
-In a replay no certificate is needed, so none is looked for.
+A replay needs no certificate, so it does not search for one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Request bodies that are sent piece by piece, watched as they go by."""
+"""Request bodies that are sent piece by piece, watched during sending."""
 
 from __future__ import annotations
 

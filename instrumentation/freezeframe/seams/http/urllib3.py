@@ -192,7 +192,7 @@ class Watch:
             yield data
 
     def close(self) -> None:
-        """The application closes, or urllib3 does before it raises: then the error shows how it ended."""
+        """The application closes, or urllib3 does before it raises; in that case the error shows how the response ended."""
         try:
             self._close()
         finally:

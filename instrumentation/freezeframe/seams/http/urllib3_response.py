@@ -1,4 +1,4 @@
-"""A response of urllib3 over recorded bytes, and what a cut read left of them."""
+"""A response of urllib3 over recorded bytes, and the undelivered bytes of a cut read."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _PAST_THE_END: Final = -1
 
 
 def undelivered(error: BaseException | None) -> bytes:
-    """Return what arrived in a read that a cut ended: it is in the error, and the application never gets it."""
+    """Return the bytes of a read that a cut ended: they are in the error, and the application never gets them."""
     causes: list[Any] = [error]
     for cause in causes:
         if isinstance(cause, IncompleteRead):

@@ -1,1 +1,1 @@
-"""The order in which threads and tasks got their turn: recorded, and kept in a replay."""
+"""The order in which threads and tasks ran: recorded, and repeated in a replay."""

@@ -39,13 +39,16 @@ def _type_of_closing() -> type[object]:
 
 
 _CLOSES_GENERATOR: Final = _type_of_closing()
-"""What the loop makes a task of to close an asynchronous generator that was left in the middle: at garbage collection,
-wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
+"""The coroutine with which the loop closes an abandoned asynchronous generator.
+
+That happens at garbage collection, at any point of the program, and also for generators of the real network.
+Such a task is not the application's work.
+"""
 _WORKERS_OF_ANYIO: Final = "anyio._backends._asyncio"
 """Module of the threads in which anyio runs functions, each in the context of its caller, so with its lane."""
 _FINALIZER: Final = "__del__"
 _FINALIZER_WITHIN: Final = 8
-"""Frames above a task's creation in which to look for a finalizer: it makes the task itself, or closes what makes it."""
+"""Number of frames above a task's creation to search for a finalizer, which creates the task itself or closes its creator."""
 
 
 def install(patches: Patches) -> None:
@@ -150,9 +153,9 @@ def _create_task(step: CodeType | None, original: Callable[..., Any]) -> Callabl
 
 
 def _is_finalizing(frame: FrameType | None, step: CodeType | None) -> bool:
-    """Return whether the frame is part of a finalizer, as `_CLOSES_GENERATOR` is: SDKs close their clients in such a task.
+    """Return whether the frame is part of a finalizer, like `_CLOSES_GENERATOR`:
 
-    There is none above a step of the loop.
+    SDKs close their clients in such a task. The search ends at a step of the loop.
     """
     for _ in range(_FINALIZER_WITHIN):
         if frame is None or (code := frame.f_code) is step:

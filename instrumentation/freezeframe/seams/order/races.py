@@ -1,8 +1,9 @@
-"""Races: which tasks and futures a program found done, and in what order; a replay finds the same.
+"""Races: the tasks and futures that a program found done, in their order; a replay finds the same.
 
-`wait` and `as_completed`, of asyncio and of `concurrent.futures`, show a program what has ended by the time they look. That
-depends on how many turns of the loop or slices of the scheduler an SDK takes after its answer came, and for futures on their
-addresses in memory. So what these four functions returned is noted, and a replay waits for exactly that.
+`wait` and `as_completed`, of asyncio and of `concurrent.futures`, return whatever has ended by then. That
+depends on how many turns of the loop or slices of the scheduler an SDK takes after its answer came, and for
+futures on their addresses in memory. So the results of these four functions are noted, and a replay waits for
+exactly those.
 
 Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of the actions: for a task or future, the
 lane that it works in, else its position.
@@ -27,7 +28,7 @@ from freezeframe_schemas.exchange import Lane, format_lane
 
 _LANE: Final = "_freezeframe_lane"
 _LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
-"""The same, of those that take no attributes."""
+"""The same for objects that accept no attributes."""
 
 Found = tuple[set[Any], set[Any]]
 
@@ -52,14 +53,14 @@ def install(patches: Patches) -> None:
 
 
 class Race:
-    """One call of one of the functions: what the run found, and what is noted of this call."""
+    """One call of one of the functions: the tasks that the run found, and those noted in this call."""
 
     __slots__ = ("_found", "_marks", "_row", "_row_at", "members", "recorded")
 
     def __init__(self, members: Sequence[Any], *, ordered: bool, caller: str) -> None:
         self.members = list(dict.fromkeys(members))
         self.recorded: list[Any] | None = None
-        """What the run found, in its order; None if nothing is known."""
+        """The tasks that the run found, in order; None if unknown."""
         self._found: list[str] = []
         self._row: list[str] | None = None
         self._row_at = 0

@@ -1,4 +1,4 @@
-"""Races of tasks: `asyncio.wait` and `asyncio.as_completed`, as `races` says.
+"""Races of tasks: `asyncio.wait` and `asyncio.as_completed`, see `races`.
 
 It is imported once the program has imported asyncio.
 """

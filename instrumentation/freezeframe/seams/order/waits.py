@@ -1,6 +1,6 @@
-"""How a replay keeps time for programs that wait: event loops ask it for the time; a thread's frame shows that it sleeps.
+"""The clock of a replay for programs that wait: event loops take their time from it; a thread's frame shows that it sleeps.
 
-Only a replay installs it. A program that is recorded waits as it always did.
+Only a replay installs it. A recorded program waits as usual.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What every seam uses: patching a library, the switch between recording and serving, and the recorder."""
+"""Shared by all seams: patching a library, the switch between recording and serving, and the recorder."""

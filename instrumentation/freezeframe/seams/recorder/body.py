@@ -1,4 +1,4 @@
-"""A body while it arrives: its pieces and when each came, up to a limit."""
+"""A body while it arrives: its pieces and their times, up to a limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Body:
 
     def __init__(self, limit_bytes: int, whole: bytes | None = None, *, left_out: str | None = None) -> None:
         self.left_out = left_out
-        """Why the body was never seen."""
+        """Reason why the body was never seen."""
         self.comes_in_pieces = whole is None
         self.pieces: list[bytes] = []
         self.offsets_ns: list[int] = []
@@ -36,5 +36,5 @@ class Body:
 
     @property
     def omitted(self) -> str | None:
-        """Return why the body is not here, if it is not."""
+        """Return the reason for a missing body, or None."""
         return self.left_out if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"

@@ -1,7 +1,7 @@
 """Credential look-ups: requests for temporary keys that SDKs make before the application's own requests.
 
-They are never recorded, because their answers are secrets and a run does not depend on them. In a replay, where nothing
-is really signed, each is answered with a key that opens nothing, in the form that its SDK reads.
+They are never recorded, because their answers are secrets and a run does not depend on them. A replay signs
+nothing for real, so it answers each with a dummy key, in the form that its SDK reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LookUp:
-    """One kind of look-up: where it goes, and what an answer looks like."""
+    """One kind of look-up: its address, and the form of its answer."""
 
     host: str
     """Regular expression on the whole host."""
@@ -42,7 +42,7 @@ def _json(**fields: object) -> Callable[[Request], str]:
 
 
 def _sts(request: Request) -> str:
-    """Return what AWS STS answers: the element names contain the name of the action."""
+    """Return an answer of AWS STS: the element names contain the name of the action."""
     action = parse_qs(request.body.decode(errors="replace")).get("Action", ["GetCallerIdentity"])[0]
     credentials = "".join(f"<{name}>{SECRET_REMOVED}</{name}>" for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
     return (

@@ -24,7 +24,7 @@ _NOT_MODIFIED: Final = 304
 
 
 class Named:
-    """Headers by name, read once: an exchange is asked for half a dozen of them."""
+    """Headers by name, read once: half a dozen of an exchange's are needed."""
 
     __slots__ = ("first", "headers")
 
@@ -212,7 +212,7 @@ def _retrieval_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
 
 
 def _query_of(call: Any) -> str | None:
-    """Return the text that was asked for: the argument named so, else the first that is text."""
+    """Return the query's text: the argument named so, else the first that is text."""
     if isinstance(call, str):
         return call
     if not isinstance(call, dict):

@@ -1,4 +1,4 @@
-"""What OpenInference's `TraceConfig` and ``OPENINFERENCE_HIDE_*`` hide: it is hidden here, too, and each loss is a named gap.
+"""Hide the content that OpenInference's `TraceConfig` and ``OPENINFERENCE_HIDE_*`` hide; each loss is a named gap.
 
 OpenInference hides single attributes. Bytes that hold anything of the hidden content are not kept at all.
 """
@@ -59,7 +59,7 @@ _MODEL_BYTES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     genai.OP_EMBEDDINGS: ((_EMBEDDED,), (_VECTOR,)),
     genai.OP_TEXT_COMPLETION: (_PROMPTS, _CHOICES),
 }
-"""Operation of a model call -> what its request holds besides the parameters, and what its answer does."""
+"""Operation of a model call -> the content of its request besides the parameters, and of its answer."""
 _MESSAGES: Final = ((*_ASKED, _TOOLS), _ANSWERED)
 
 
@@ -73,10 +73,10 @@ class MasksValues(Protocol):
 
 
 def load_config(trace_config: object, environ: Mapping[str, str] = os.environ) -> MasksValues | None:
-    """Return what decides what is hidden: the configuration that is given, else the variables; None if nothing is hidden.
+    """Return the configuration of hiding: the one passed in, else that of the variables; None to hide nothing.
 
     Raises:
-        ConfigError: it is no `TraceConfig`.
+        ConfigError: it is not a `TraceConfig`.
     """
     if trace_config is None:
         if not any(name.startswith(VARIABLES) for name in environ):
@@ -94,7 +94,7 @@ def load_config(trace_config: object, environ: Mapping[str, str] = os.environ) -
 
 
 class Hiding:
-    """Removes from a span's attributes what is hidden."""
+    """Removes hidden content from a span's attributes."""
 
     def __init__(self, config: MasksValues | None) -> None:
         names_of_content = {name for names in (*_HOLDS.values(), *_MESSAGES) for name in names} | {_EMBEDDED, _VECTOR}
@@ -106,7 +106,7 @@ class Hiding:
         return bool(self._hidden)
 
     def of(self, attributes: Attributes) -> Attributes:
-        """Return the attributes without what is hidden; bodies and the entry point's input and output become named gaps."""
+        """Return the attributes without hidden content; bodies and the entry point's input and output become named gaps."""
         if not self._hidden:
             return attributes
         kept: dict[str, AttributeValue] = {

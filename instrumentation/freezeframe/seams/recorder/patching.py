@@ -26,7 +26,8 @@ _INSTALLED: Final = (sys.prefix, sys.base_prefix, "<")
 _AS_THEY_ARE: Final = (FunctionType, classmethod, staticmethod)
 """Types that are wrapped as they are in the class, by exact type. The wrapper objects of other instrumentations (wrapt) claim
 to be functions, and find ``self`` only when accessed through the class; see
-`test_a_method_that_another_library_has_wrapped_goes_on_working`."""
+`test_a_method_that_another_library_has_wrapped_goes_on_working`.
+"""
 
 _Replaced = tuple[str, Any, Any]
 """Name in its module, original, ours."""
@@ -58,7 +59,7 @@ class Patches:
 
     @contextlib.contextmanager
     def together(self) -> Generator[None]:
-        """Replace what is to be replaced `everywhere` at the end, in one search: a program may have thousands of modules."""
+        """Put all replacements of `everywhere` off to the end, for one search: a program may have thousands of modules."""
         self._waiting = []
         try:
             yield
@@ -67,7 +68,7 @@ class Patches:
             self._replace_everywhere(functions)
 
     def _replace_everywhere(self, functions: Sequence[_Replaced]) -> None:
-        """Replace functions where they are held: in a module's namespace, for the module's class may refuse an assignment."""
+        """Replace functions in a module's namespace directly, for the module's class may refuse an assignment."""
         with guard("everywhere"):
             for held, name, original, ours in _holders(functions):
                 held[name] = ours
@@ -208,8 +209,9 @@ class ImportHook:
 class _Loader:
     """Loads one module as another loader does, and then calls back.
 
-    Everything else is the other loader's: what it says of its type, and of data and source code. From the moment that the
-    module runs, that loader is the module's again. Never an attribute set on the other loader: it may load other modules,
+    Everything else is delegated to the other loader, such as its type, data and source code. As soon as the
+    module runs, that loader is the module's again. Never an attribute set on the other loader: it may load
+    other modules,
     too (a zip file), be a class (frozen modules), have slots, or be a proxy that hands the attribute on (wrapt).
     """
 
@@ -217,7 +219,7 @@ class _Loader:
         vars(self).update(_loader=loader, _callback=callback)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Hand on what another tool sets (ddtrace: ``get_code``, which the other loader then calls)."""
+        """Pass on attributes that another tool sets (ddtrace: ``get_code``, which the other loader then calls)."""
         if name == "exec_module":
             vars(self)[name] = value
         else:

@@ -1,4 +1,4 @@
-"""Readings: what a lane took from its surroundings, in one list per kind, lane and calling file; a replay recalls them.
+"""Readings: values that a lane read from its surroundings, in one list per kind, lane and calling file; a replay recalls them.
 
 A feed is the name of such a list: ``KIND LANE FILE``. Outside a run, the kind ends in ``-outside``; inside a recorded tool, in
 ``-in-`` and the id of its span, so that only a replay that runs the tool takes it.
@@ -18,11 +18,11 @@ from freezeframe_schemas.exchange import Lane, format_lane
 
 _MAX_BEFORE: Final = 20
 _MAX_ASKED: Final = 1_000
-"""How often it is asked, by whomever: a program that asks more often is no longer being imported."""
+"""Limit of queries by all callers: a program that exceeds it is no longer being imported."""
 
 
 def feed_of(kind: str, place: Place, file: str) -> str:
-    """Return the feed of a place, for the file that asks there."""
+    """Return the feed of a place, for the calling file."""
     if place.run_anew or place.inside is not None:
         kind = f"{kind}-in-{place.call_span_id}"
     return _feed(kind, place.run is not None, place.lane.path, file)
@@ -34,12 +34,12 @@ def _feed(kind: str, is_in_run: bool, lane: Lane, file: str) -> str:
 
 
 def is_read_inside(place: Place, file: str) -> bool:
-    """Return whether what a file reads inside a call is kept or recalled: in a tool, if it is the program's file."""
+    """Return whether a file's readings inside a call are kept or recalled: in a tool, if it is the program's file."""
     return (place.run_anew or place.inside is not None) and is_of_program(file)
 
 
 def recall(feed: str) -> str | None:
-    """Return the next reading that a replay has; None if it has no more, or there is no replay."""
+    """Return the next reading of a replay; None if it has no more, or without a replay."""
     responder = switch.serving()
     return None if responder is None else responder.recall(Feed.READING, feed)
 
@@ -51,7 +51,7 @@ def note(place: Place, feed: str, value: str) -> list[str] | None:
 
 
 def is_kept_before() -> bool:
-    """Return whether what the program reads outside of runs is kept for all of them, since there was none so far."""
+    """Return whether readings outside of runs are kept for all of them, since no run has begun so far."""
     recorder = switch.recorder()
     if recorder is None or recorder.root.loaded.full or len(recorder.root.before) >= _MAX_BEFORE:
         return False
@@ -60,7 +60,7 @@ def is_kept_before() -> bool:
 
 
 def note_before(place: Place, file: str, feed: str, value: str) -> None:
-    """Keep what a file of the program read before the first run, for all runs: a replay imports the program's modules again."""
+    """Keep the readings of a file of the program before the first run, for all runs: a replay imports the modules again."""
     recorder = switch.recorder()
     if recorder is not None and place.run is None and is_kept_before() and is_of_program(file):
         recorder.root.before.append((feed, value))

@@ -47,7 +47,7 @@ _FIRST_ERROR_STATUS: Final = 400
 _TOOLS: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
 
 Held = Callable[[], list[Callable[[], None]] | None]
-"""Returns what is to be done at the first call of what will then be a run; None if it is one."""
+"""Returns the work to do at the first call, which makes it a run; None if it is one already."""
 _NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
 
 
@@ -62,14 +62,14 @@ class OpenResult(Protocol):
 
 
 class Losses(Protocol):
-    """Notes what a replay will not do, or not return unchanged, for a call."""
+    """Notes effects of a call that a replay will lack, and parts of its result that it will change."""
 
     def sent(self) -> None:
         """Note that the program sent a value into a generator."""
         ...
 
     def ended(self, result: object, error: BaseException | None) -> None:
-        """Look at what the call leaves behind, and at its result or exception."""
+        """Examine the call's effects, and its result or exception."""
         ...
 
 
@@ -82,13 +82,15 @@ class Recorder:
     sink: Sink
     root: RootSpan
     describe_spans: Hiding | None = None
-    """Put the GenAI attributes, without what this hides, on the OTel span itself, on the application's path: for other vendors'
-    exporters."""
+    """Put the GenAI attributes on the OTel span itself, for other vendors' exporters, without the content that this hides.
+
+    It does so on the application's path.
+    """
     structure: AgentStructure | None = None
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
     known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
     results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
-    """Of databases, which the program may still read."""
+    """Database results that the program may still read."""
 
     def __post_init__(self) -> None:
         # The parent ends them. A child that did so at its ``exec``, too, would send spans, and under gevent wait for that.
@@ -152,7 +154,7 @@ class Recorder:
         return recording
 
     def _place(self, kind: Kind, *, is_call: bool) -> tuple[Context | None, dict[str, str]]:
-        """Return the context of a new exchange's span, and what the span records from its start."""
+        """Return the context of a new exchange's span, and its initial attributes."""
         attributes: dict[str, str] = {} if self.describe_spans is None else {genai.EXCHANGE_KIND: kind.value}
         around = current_place().call_span_id
         if around:
@@ -166,7 +168,7 @@ class Recorder:
         return context, attributes
 
     def _held_back(self) -> Held:
-        """Return what a request or task, or the whole program, does at its first call, which makes it a run.
+        """Return the work of a request or task, or of the whole program, at its first call, which makes it a run.
 
         A database query or a file read does not make it one.
         """
@@ -205,13 +207,13 @@ class Recorder:
                 taken.end()
 
     def finish_all(self) -> None:
-        """End what is in progress when the process ends: streams that no one closed, calls of daemon threads."""
+        """End the recordings in progress when the process ends: unclosed streams, calls of daemon threads."""
         for taken in list(self.results):
             taken.end()
         self._finish(list(self._under_way))
 
     def finish_left_behind(self) -> None:
-        """End what runs that are over left open, before a process ends that may not do so by itself."""
+        """End recordings left open by ended runs, before a process that may not do so by itself ends."""
         self._finish([found for found in self._under_way if found.run is not None and found.run.is_over])
 
     def _finish(self, recordings: list[Recording]) -> None:
@@ -245,7 +247,7 @@ class Recording:
     span: Span
     sink: Sink
     template: Callable[..., Exchange]
-    """Makes the exchange, once the rest of it is known."""
+    """Creates the exchange, once the rest of it is known."""
     request: Request
     """Without its body."""
     request_body: Body
@@ -376,7 +378,7 @@ class Recording:
         return name, attributes
 
     def exchange(self) -> Exchange:
-        """Return what was recorded, once it is finished."""
+        """Return the recorded exchange, once it is finished."""
         response = Response(
             status=self.status,
             reason=self.reason,
@@ -395,7 +397,7 @@ class Recording:
 
 @contextmanager
 def outside_lane() -> Generator[None]:
-    """Keep what the block spawns from counting in the application's lane: a replay does not run it."""
+    """Keep tasks and threads of the block from counting in the application's lane: a replay does not run it."""
     token = PLACE.set(replace(current_place(), lane=current_place().lane.aside()))
     try:
         yield
@@ -425,7 +427,8 @@ class while_reading:  # noqa: N801 - as `while_sending`
 
 class while_sending:  # noqa: N801 - reads like the function that `contextmanager` would return, at a third of the cost
     """Make the real network call, recorded or not: outside the application's lane, and as one call, however many clients take
-    part in it. If it raises, its recording ends without an answer."""
+    part in it. If it raises, its recording ends without an answer.
+    """
 
     __slots__ = ("_recording", "_token")
 

@@ -1,4 +1,4 @@
-"""What a seam asks of a replay: the call that it makes, and the responder that answers in place of the world."""
+"""A seam's interface to a replay: the call that it makes, and the responder that answers in place of the world."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Responder(Protocol):
         ...
 
     def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
-        """Called with what such a function returned or raised, as tagged JSON."""
+        """Called with such a function's result or exception, as tagged JSON."""
         ...
 
     def unserved(self, what: str) -> None:
@@ -62,7 +62,7 @@ class Responder(Protocol):
         ...
 
     def recall(self, feed: Feed, key: str) -> str | None:
-        """Return the value that the run got there, or None if nothing (more) was recorded."""
+        """Return the value that the run got there, or None if no (further) value was recorded."""
         ...
 
     async def turn(self, answer: Exchange) -> None:
@@ -90,7 +90,7 @@ class Responder(Protocol):
         ...
 
     def leave(self, output_json: str | None, error_json: str | None, unseen: Sequence[str] = ()) -> None:
-        """Called when it ends, with its output or its exception as tagged JSON, and what of its outcome neither holds."""
+        """Called when it ends, with its output or exception as tagged JSON, and the parts of its outcome that neither holds."""
         ...
 
 

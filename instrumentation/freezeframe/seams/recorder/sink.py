@@ -1,4 +1,4 @@
-"""The interface for handing over recordings: the tracing side implements it, the seams know no more of that side."""
+"""The interface for handing over recordings: the tracing side implements it, and the seams see nothing else of it."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class RootSpan(Protocol):
         """Return the store for draws outside any run; None if they are not part of a run."""
 
     def accesses(self) -> UnrecordedAccesses | None:
-        """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
+        """Return the store for accesses of unmarked code outside any run; None if the process is not a run as a whole."""
 
     @property
     def loaded(self) -> UnrecordedAccesses:
-        """Return the store for what modules of the application read while they were imported, outside any run."""
+        """Return the store for reads of the application's modules during their import, outside any run."""
         ...
 
     @property
@@ -75,13 +75,13 @@ class RootSpan(Protocol):
         ...
 
     calls_before: int
-    """How often anything was drawn then."""
+    """Number of draws then."""
 
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
-        """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
+        """Return the parent context of a new exchange, None for the current one. A call turns its holder into a run."""
 
     def held_back(self) -> list[Callable[[], None]] | None:
-        """Return what is done at the first call outside any run; None if there was one, or the process is not a run."""
+        """Return the work to do at the first call outside any run; None after that call, or if the process is not a run."""
 
     def context_for_run(self) -> Context | None:
         """Return the parent context of a run that begins, None for the current one."""

@@ -1,7 +1,7 @@
 """The switch behind every seam: off, recording, or serving a replay.
 
-There is one per process on purpose. A context variable would vanish in threads, and a seam that finds nothing would go live.
-A seam asks `serving()` first, then `recorder()`; if both are None, it does nothing.
+There is one per process on purpose. A context variable would vanish in threads, and a seam that finds no replay
+would go live. A seam checks `serving()` first, then `recorder()`; if both are None, it does nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
 from freezeframe_schemas.exchange import Exchange, Request
 
 STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
-"""What a replay starts instead of a server that talks over stdio: a program that only waits for the end of its input."""
+"""A program that only waits for the end of its input: a replay starts it in place of a stdio server."""
 
 
 Answered = Literal["as they are", "in runs", "everywhere"]
-"""Where a replay answers calls of databases, or reads of files: nowhere, since the run did not record them, in its entry point,
-or in all of the program, which is the run."""
+"""Scope in which a replay answers calls of databases, or reads of files.
+
+None, since the run did not record them; its entry point; or the whole program, which is the run.
+"""
 
 
 @dataclass(slots=True)
@@ -69,12 +71,12 @@ def stop_serving() -> None:
 
 
 def databases() -> Answered:
-    """Return where the replay that is on answers calls of databases."""
+    """Return the scope in which the current replay answers calls of databases."""
     return _switch.databases
 
 
 def files() -> Answered:
-    """Return where the replay that is on answers reads of files."""
+    """Return the scope in which the current replay answers reads of files."""
     return _switch.files
 
 
@@ -115,7 +117,7 @@ def serving() -> Responder | None:
 
 
 def recorder() -> Recorder | None:
-    """Return the recorder, or None if nothing records (a replay is on and not kept, or `instrument()` was not called)."""
+    """Return the recorder, or None if recording is off (a replay is on and not kept, or `instrument()` was not called)."""
     return None if _switch.responder is not None and not _switch.is_recorded else _switch.recorder
 
 

@@ -27,7 +27,7 @@ from freezeframe_schemas.exchange import Completion, Kind
 SEAM: Final = "grpc"
 OK: Final[dict[str, Any]] = {"code": "OK", "details": "", "trailing": []}
 _REQUEST: Final = ("request", "request_iterator")
-"""Names of the parameter for what is sent."""
+"""Names of the parameter that takes the request."""
 _TELEMETRY: Final = "/opentelemetry.proto.collector."
 """Services that receive traces: a run does not depend on them."""
 
@@ -61,19 +61,19 @@ def is_exchange(callable_: Any) -> bool:
 
 
 def has_no_request(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a call is given nothing to send: grpc refuses it."""
+    """Return whether a call has no request, which grpc refuses."""
     return not args and kwargs.keys().isdisjoint(_REQUEST)
 
 
 def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Return what a call is given first, the request or the iterator of requests, and the other positional arguments."""
+    """Return a call's first argument, the request or the iterator of requests, and the other positional arguments."""
     if args:
         return args[0], args[1:]
     return next((kwargs.pop(name) for name in _REQUEST if name in kwargs), None), ()
 
 
 def asked(callable_: Any, request: Any, *, sends: bool) -> calls.Describe:
-    """Return what describes a call. If it `sends` a stream of requests, they are not known yet."""
+    """Return the description of a call. The requests of a call that `sends` a stream of them are not known yet."""
     return lambda: calls.FunctionCall.of(
         Kind.HTTP, SEAM, method_of(callable_), *(() if sends else (message_to_json(request),)), kwargs={}
     )
@@ -232,7 +232,7 @@ def _watch(call: Any, watcher: Watcher, sent: Unsent) -> None:
 
 
 def once(watcher: Watcher) -> Callable[[dict[str, Any] | None], bool]:
-    """Return what ends a stream once, with its status; without one if the program did not wait for it."""
+    """Return a function that ends a stream once, with its status; without one if the program did not wait for it."""
     left = [watcher]
 
     def end(reply: dict[str, Any] | None) -> bool:

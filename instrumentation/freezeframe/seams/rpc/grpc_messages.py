@@ -1,6 +1,6 @@
-"""Messages of gRPC as they are recorded: protobuf's as JSON, with the class that reads it; others as bytes.
+"""Messages of gRPC in their recorded form: protobuf's as JSON, with the class that reads it; others as bytes.
 
-Not protobuf's bytes: they hold the lengths of what is in them, so redaction would break them.
+Protobuf's bytes contain the lengths of their parts, so redaction would break them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def message_to_json(message: Any) -> Any:
 
 
 def message_from_json(recorded: Any) -> Any:
-    """Return the message of `message_to_json`. Imports no module: the program has imported the classes that it uses.
+    """Return the message of `message_to_json`. Does not import modules: the program has imported the classes that it uses.
 
     Raises:
         ReplayError: the program has no such message.

@@ -1,7 +1,8 @@
-"""What a client of gRPC streams to a server: noted as grpc takes it, and compared in a replay once the call has ended.
+"""Messages that a gRPC client streams to a server: noted as grpc takes them, and compared at the end of a replayed call.
 
-Such a call is two steps of its run, because what it sends is known only at its end: the call with its answers, and, if it ended
-well and everything was sent, what it sent. A replay takes the messages outside the program's lane, as grpc does.
+Such a call is two steps of its run, because its messages are known only at its end: the call with its answers,
+and, if it ended well and everything was sent, the messages. A replay takes the messages outside the program's
+lane, as grpc does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from freezeframe_schemas.exchange import Kind
 WHOLE: Final = "whole"
 """In the end of a call: everything was sent."""
 _PATIENCE_S: Final = 5.0
-"""How long a replay waits for a thread to make the last message. The run did not wait: the server had them all."""
+"""Time that a replay waits for a thread to produce the last message. The run did not wait: the server had them all."""
 
 
 class Unsent:
@@ -37,7 +38,7 @@ class Unsent:
         """Note in the end of a call whether everything was sent."""
 
     def watch(self, call: Any) -> None:
-        """Note what the program writes to a call."""
+        """Note the messages that the program writes to a call."""
 
     def note(self, request: Any) -> Any:
         """Note a message, and return it."""
@@ -47,10 +48,10 @@ class Unsent:
         """Begin to take the messages, in a replay."""
 
     def compare(self, reply: dict[str, Any]) -> None:
-        """Record what was sent, or compare it with the recording; once, at the end of a call."""
+        """Record the messages, or compare them with the recording; once, at the end of a call."""
 
     async def compare_later(self, reply: dict[str, Any]) -> None:
-        """Wait for the last message in a replay, then compare what was sent."""
+        """Wait for the last message in a replay, then compare all of them."""
 
 
 class _Noted(Unsent):

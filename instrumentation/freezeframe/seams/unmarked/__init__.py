@@ -1,1 +1,1 @@
-"""What unmarked code reaches outside the process, so that the run can name it as a gap."""
+"""Accesses of unmarked code outside the process, which a run names as gaps."""

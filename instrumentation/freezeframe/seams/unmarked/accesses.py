@@ -1,15 +1,14 @@
-"""What a run's unmarked code reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
+"""Accesses of a run's unmarked code outside the process: files, databases, connections, programs.
 
-We stand before the functions of the standard library that reach them (`entrances`). Nothing is raised into the program. Each
-thing counts once, when first seen: kind, name and line of code. Never a value; of a path, the part below the working
-directory, else only the file's name.
+Each is a gap of that run. Functions of the standard library that reach them are wrapped (`entrances`). Nothing
+is raised into the program. Each access counts once, when first seen: kind, name and line of code. Never a
+value; of a path, the part below the working directory, else only the file's name.
 
-What modules of the application read while they are imported is a gap of each run: a replay imports them again.
-
-Not seen: what code written in C does by itself (`drivers` and `sessions` name some of it), what goes over a connection that was
-opened before the run, and threads that were started before it. Not reported: what
-Python, its packages and the operating system read for themselves, imports, logging, the run's own temporary files, and what a
-replay does not do: the inside of a tool, the call of a seam.
+Reads of the application's modules during their import are a gap of each run: a replay imports them again. Not
+seen: accesses by C code (`drivers` and `sessions` name some), data over a connection that was opened before the
+run, and threads that were started before it. Not reported: reads by Python, its packages and the operating
+system, imports, logging, the run's own temporary files, and everything that a replay does not do: the inside of
+a tool, the call of a seam.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _CHANGES: Final[Mapping[str, str]] = {
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
 _SQLITE: Final = "sqlite3.connect"
 _LOADED: Final = frozenset({GapKind.FILE_READ, GapKind.DATABASE, GapKind.CONNECTION})
-"""What an import reads. What it writes or starts is its own affair: a replay imports again."""
+"""Events of reading during an import. Its writes and starts do not count: a replay imports again."""
 _CODE: Final = (".py", ".pyc", ".pyi", ".pyd", ".so", ".pth")
 _SYSTEM: Final = tuple(
     f"/{name}/"
@@ -64,7 +63,7 @@ _ABOUT_THE_MACHINE: Final = frozenset(
         "_pydevd_bundle", "tzlocal", "dateutil", "tzdata",
     }
 )  # fmt: skip
-"""Top-level modules whose acts are not a gap if they are nearer to the act on the stack than the application's code."""
+"""Top-level modules whose accesses are not a gap if they are nearer on the stack than the application's code."""
 _OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
 _CARRIERS: Final = (
     "freezeframe.seams.files",
@@ -72,7 +71,7 @@ _CARRIERS: Final = (
     "freezeframe.seams.databases.sqlite",
     "freezeframe._drive",
 )
-"""Our modules that only carry the application's work to another thread or step."""
+"""Our modules that only pass the application's work to another thread or step."""
 
 
 _WATCH: Final = ImportWatch()
@@ -80,13 +79,13 @@ _patches: Final = Patches()
 _take_back: Final[list[Callable[[], None]]] = []
 _PLAIN: Final = frozenset({str, int, type(None)})
 _MAX_KNOWN: Final = 1_000
-"""Names of files of one run that are known to have been looked at."""
+"""Limit of remembered file names that a run has examined."""
 _MAIN: Final = threading.main_thread().ident
-"""The thread that runs the program's file, as a module that is imported."""
+"""Name of the main thread, which runs the program's file like an imported module."""
 
 
 def start() -> None:
-    """Start watching: stand before the entrances, once."""
+    """Start watching: wrap the entrances, once."""
     if not _take_back:
         _python_directories()  # asks the file system: not while the program does
         _take_back.append(install(_patches, _WATCH, hear))
@@ -96,7 +95,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Stop watching what happens outside of runs."""
+    """Stop watching accesses outside of runs."""
     _WATCH.on = False
 
 
@@ -108,7 +107,7 @@ def uninstall() -> None:
 
 
 def hear(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
-    """Note what code does that is about to act; `event` and `arguments` are those of its audit event (PEP 578)."""
+    """Note an access that is about to happen; `event` and `arguments` are those of its audit event (PEP 578)."""
     try:
         _note(event, arguments, frame)
     except Exception as error:
@@ -148,7 +147,7 @@ def _note(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> No
 
 
 def _key(event: str, arguments: tuple[Any, ...]) -> object:
-    """Return what is the same if the program does the same again, for `open` as `entrances` makes it; None if nothing is."""
+    """Return a key that is equal for equal accesses, for `open` in the form of `entrances`; None without one."""
     plain = arguments[:2]
     if type(plain[0]) is not str or type(plain[-1]) not in _PLAIN:
         return None
@@ -156,7 +155,7 @@ def _key(event: str, arguments: tuple[Any, ...]) -> object:
 
 
 def _is_looked_at_outside(loaded: UnrecordedAccesses, key: object) -> bool:
-    """Return whether code outside of runs did the same before, while nothing was being imported; remember that it does."""
+    """Return whether code outside of runs has made this access before, while nothing was being imported; remember it."""
     if loaded.full:
         _WATCH.on = False
     known = _WATCH.known[ACTIVITY.is_process]
@@ -170,7 +169,7 @@ def _is_looked_at_outside(loaded: UnrecordedAccesses, key: object) -> bool:
 
 
 def _note_import(loaded: UnrecordedAccesses, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
-    """Note what a module of the application reads while it is imported: a replay of a run of its functions reads it again."""
+    """Note a read of an application's module during its import: a replay of a run of its functions reads again."""
     act = None if loaded.full or event == _SQLITE else _act(event, arguments, loaded)  # opening a database reads nothing
     if act is None or act[0] not in _LOADED:
         return
@@ -183,7 +182,7 @@ def _note_import(loaded: UnrecordedAccesses, event: str, arguments: tuple[Any, .
 
 
 def note_import(kind: GapKind, verb: str, what: str) -> None:
-    """Note what a seam sees outside any run, if a module of the application does it while it is imported."""
+    """Note an access that a seam sees outside any run, if a module of the application makes it during its import."""
     recorder, place = switch.recorder(), current_place()
     if recorder is None or place.run is not None or place.lane.apart or not recorder.root.loaded.may_be_new(kind, what):
         return
@@ -210,12 +209,12 @@ def _importing(frame: FrameType | None) -> tuple[str, str, int] | None:
 
 
 def note_session(verb: str, what: str) -> None:
-    """Note a session that no seam records. It replaces what was noted for its socket."""
+    """Note a session that no seam records. It replaces the note on its socket."""
     note(GapKind.CONNECTION, verb, what, again=True)
 
 
 def note(kind: GapKind, verb: str, what: str, *, again: bool = False) -> None:
-    """Note what a seam sees and does not record; once, unless it replaces what was noted for its socket (`again`)."""
+    """Note an access that a seam sees and does not record; once, unless it replaces the note on its socket (`again`)."""
     with guard("unmarked.note"):
         recorder, place = switch.recorder(), current_place()
         if recorder is None or place.lane.apart:
@@ -239,7 +238,7 @@ def _past_ours(frame: FrameType | None) -> FrameType | None:
 
 
 def _act(event: str, arguments: tuple[Any, ...], accesses: UnrecordedAccesses) -> tuple[GapKind, str, str] | None:
-    """Return kind, verb and thing; None if it does not matter."""
+    """Return kind, verb and object of an access; None if it does not matter."""
     if event == "open":
         return _opened(arguments[0], arguments[2], accesses)
     if event == "socket.connect":
@@ -274,7 +273,7 @@ def read_by_program(event: str, arguments: tuple[Any, ...], frame: FrameType | N
 
 
 def is_of_run(frame: FrameType | None) -> bool:
-    """Return whether what is done at a frame is the run's own act, and not Python's, a seam's or a log's."""
+    """Return whether an access at a frame is the run's own, and not Python's, a seam's or a log's."""
     return _who(_past_ours(frame), alone=current_place().run is None) is not None
 
 
@@ -358,7 +357,7 @@ def _program_directories() -> tuple[str, ...]:
 
 
 def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
-    """Return the application's function that is nearest on the stack, and its line; None if the act does not matter.
+    """Return the application's function that is nearest on the stack, and its line; None if the access does not matter.
 
     Without one: a package's module, or nothing. `alone`: outside any run, where any library's threads may be running.
     """

@@ -1,7 +1,7 @@
-"""Drivers whose work no audit hook sees: they connect, or open a database, in C, or query over a connection that is open.
+"""Drivers whose work no audit hook sees: they connect, or open a database, in C, or query over an open connection.
 
-A row per driver names the functions that do it; what a run does by them is a gap of that run. In a replay those that connect
-are stopped, as Python's sockets are: they announce themselves as an audit event, `CONNECTS`.
+A row per driver names the functions that do it; a run's call of one is a gap of that run. In a replay those
+that connect are stopped, as Python's sockets are: they announce themselves as an audit event, `CONNECTS`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ LOCAL: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Module -> its functions that open a database of this machine, or read files.
 
-None that reads its caller's variables, as ``duckdb.sql("SELECT * FROM frame")`` does: the wrapper would be the caller.
+Functions that read their caller's variables, as ``duckdb.sql("SELECT * FROM frame")`` does, are left out: the
+wrapper would be the caller.
 """
 QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     "pymysql.connections": ("Connection.query",),

@@ -1,9 +1,9 @@
 """Entrances: the functions of the standard library by which Python code reaches files, programs and connections.
 
 A hook for audit events (PEP 578) would see more, and cannot be removed: it slows down each `id()`, ``copy.deepcopy`` and
-log line of the process. So we stand before the functions that are entrances: wherever a module holds one, from the start of
-capture to its end. What calls them by a default argument that was set before, or goes around them (``io.FileIO``,
-``sqlite3.Connection``, ``posix``), is not seen.
+log line of the process. So the functions that are entrances are wrapped in every module that holds one, from
+the start of capture to its end. Code that calls them by a default argument set before, or bypasses them
+(``io.FileIO``, ``sqlite3.Connection``, ``posix``), is not seen.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _OF_OS: Final = {
 """Function -> the audit event that it raises."""
 _FOLDERS: Final = ("dir_fd", "src_dir_fd", "dst_dir_fd")
 _SUPPORTS: Final = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids")
-"""Sets of functions by which programs ask what the functions of `os` can do."""
+"""Sets by which programs check the abilities of functions of `os`."""
 _SOCKETS: Final = {"socket": "socket", "gevent._socket3": "socket", "eventlet.greenio.base": "GreenSocket"}
 """Module -> its class of sockets."""
 _UNTOUCHED: Final = ("posix", "nt")
-"""Modules of which Python's own imports call the functions."""
+"""Modules whose functions Python's own imports call."""
 _MODES: Final = {"w": os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
                  "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND}  # fmt: skip
 
@@ -49,15 +49,15 @@ IMPORTS: Final[Any] = getattr(sys.modules.get("_frozen_importlib"), "_module_loc
 
 
 class ImportWatch:
-    """Questions of the entrances outside of runs, in addition to `ACTIVITY`."""
+    """Conditions that the entrances check outside of runs, in addition to `ACTIVITY`."""
 
     __slots__ = ("known", "on")
 
     def __init__(self) -> None:
         self.on = False
-        """What the program reads while it is imported is watched, too."""
+        """Reads during the program's imports are watched, too."""
         self.known: dict[bool, set[object]] = {False: set(), True: set()}
-        """What was looked at and is nothing new: while the process as a whole is not a run, and while it is one."""
+        """Accesses already examined: while the process as a whole is not a run, and while it is one."""
 
 
 class _HomeModule:
@@ -76,7 +76,7 @@ class _HomeModule:
 
 
 def install(patches: Patches, watch: ImportWatch, hear: Hear) -> Callable[[], None]:
-    """Stand before the entrances; return what takes back the rest, once the patches are undone."""
+    """Wrap the entrances; return a function that undoes the rest, once the patches are undone."""
     opened = _open(io.open, [builtins, io], watch, hear)
     ours: dict[Any, Any] = {io.open: opened, os.open: _os_open(os.open, watch, hear)}
     for name, event in _OF_OS.items():
