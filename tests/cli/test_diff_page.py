@@ -83,7 +83,7 @@ def test_the_page_loads_nothing_and_runs_nothing(runs: tuple[str, str], tmp_path
     assert not any(name in ("src", "href") or name.startswith("on") for _, attributes in page.tags for name in attributes)
     assert "<script>alert(1)</script>" in page.text, "shown as text"
     policies = [attributes["content"] for tag, attributes in page.tags if tag == "meta" and "http-equiv" in attributes]
-    assert policies[0] is not None and policies[0].startswith("default-src 'none'; style-src 'sha256-")
+    assert policies[0] is not None and policies[0].startswith("default-src 'none'; img-src data:; style-src 'sha256-")
 
 
 def test_the_page_tells_arguments_results_outcome_cost_and_time(runs: tuple[str, str], tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ async def test_every_answer_forbids_foreign_scripts_frames_and_caching(client: C
     """Errors, too."""
     answer = await client.get(path)
     policy = answer.headers["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
     assert "frame-ancestors 'none'" in policy
-    assert policy.count("script-src 'sha256-") == 1 and "unsafe" not in policy and "connect-src" not in policy
+    assert policy.count("script-src 'sha256-") == 1 and "unsafe" not in policy and "connect-src 'self';" in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Cache-Control"] == "no-store"
 

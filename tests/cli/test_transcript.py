@@ -233,6 +233,23 @@ def test_an_error_of_the_provider_is_shown_in_its_own_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("data:image/png;base64,iVBORw0KGgo=", True),
+        ("data:image/svg+xml;base64,PHN2Zz4=", False),
+        ("data:text/html;base64,PHN2Zz4=", False),
+        ("https://example.org/a.png", False),
+        ("data:image/png;base64,&quot; onerror=&quot;x", False),
+    ],
+)
+def test_an_image_is_shown_if_it_can_hold_no_script(address: str, shown: bool) -> None:
+    part = {"type": "image_url", "image_url": {"url": address}}
+    run = build_run(make_run(chat([SYSTEM, {"role": "user", "content": [part]}], ANSWER)))
+    page = run_page(run, outline_run(run))
+    assert (f'<img src="{address}"' in page, "<img" in page) == (shown, shown)
+
+
+@pytest.mark.parametrize(
     "chunk",
     [
         {"id": "d1", "score": 0.5, "content": "Unused goods"},

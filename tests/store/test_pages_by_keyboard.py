@@ -208,6 +208,27 @@ def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:
     assert pages.browser.press("u", loads=True).startswith(f"{pages.run('failed')}\n")
 
 
+def test_a_step_opens_beside_its_transcript_and_leads_to_its_neighbours(pages: Pages) -> None:
+    """The transcript stays; the step's keys work; Escape closes it; the address of the step is one click away."""
+    there = "document.querySelector('.panel h1')?.textContent ?? ''"
+
+    def beside(key: str, title: str) -> str:
+        pages.browser.press(key)
+        shown = f"(async () => {{ while (!({there}).includes({title!r})) await new Promise(done => setTimeout(done, 5)); }})()"
+        pages.browser.run(shown)
+        return str(pages.browser.run("location.pathname"))
+
+    pages.browser.show_as(width=1280)
+    pages.open(pages.run("failed"))
+    pages.browser.press("e")
+    assert beside("Enter", "step 2, tool track") == pages.run("failed")
+    assert "no such order: mislaid" in pages.browser.run("document.querySelector('.panel').textContent")
+    assert beside("p", "step 1") == pages.run("failed")
+    assert pages.browser.run("document.querySelector('.panel .crumbs a').pathname") == f"{pages.run('failed')}/steps/1"
+    pages.browser.press("Escape")
+    assert pages.browser.run("document.querySelector('.panel')") is None
+
+
 def test_letters_in_a_field_and_keys_switched_off_do_nothing(pages: Pages) -> None:
     """The help says what the keys do and switches them off; it opens by a key and by a click, and closes by Escape."""
     focused = "document.activeElement.tagName"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,10 @@ INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _TEXTS: Final = ("content", "text", "page_content", "document", "body")
 _IDS: Final = ("id", "document_id", "doc_id", "source")
 _SCORES: Final = ("score", "relevance_score", "similarity", "distance")
+_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_MAX_IMAGE: Final = 1_000_000
+"""Characters of an image in base64."""
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _LINE: Final = 100
 """Characters of JSON that fit on one line."""
 
@@ -36,6 +41,8 @@ class MessagePart:
     role: str
     kind: str
     text: str
+    image: str = ""
+    """The image as a ``data:`` URL, if it is one that every browser shows and that can hold no script."""
 
 
 # -- messages -----------------------------------------------------------------------------------------------------------
@@ -70,13 +77,16 @@ def parts_said(role: str, part: JsonObject) -> list[MessagePart]:
     if kind == "tool_call_response":
         return [MessagePart(role=role, kind="tool result", text=readable(plain(part.get("response"))))]
     if kind == "blob":
-        return [
-            MessagePart(
-                role=role, kind=f"{part.get('mime_type') or part.get('modality')}", text=f"{len(str(content))} characters"
-            )
-        ]
+        mime = str(part.get("mime_type") or part.get("modality"))
+        text = f"{len(str(content))} characters"
+        return [MessagePart(role=role, kind=mime, text=text, image=_image(mime, str(content)))]
     rest: dict[str, JsonValue] = {name: value for name, value in part.items() if name != "type"}
     return [MessagePart(role=role, kind=kind.replace("_", " "), text=readable(rest))]
+
+
+def _image(mime: str, content: str) -> str:
+    is_shown = mime in _IMAGES and len(content) <= _MAX_IMAGE and _BASE64.fullmatch(content)
+    return f"data:{mime};base64,{content}" if is_shown else ""
 
 
 def message_key(message: JsonObject, *, ids: bool) -> str:

@@ -32,6 +32,7 @@ _FILTERS: Final = {
     "failed": "1: only runs that failed or never finished",
     "since": "started within 15m, 1h, 7d, ...",
     "day": "started on this day, 2026-11-24",
+    "hour": "started in this hour, 2026-11-24 09:00",
     "words": "in the input, the outcome or an error",
     "sort": "a column, with - for the largest first",
     "service": "",

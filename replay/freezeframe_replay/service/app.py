@@ -198,7 +198,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             _logger.exception("%s %s: failed", request.method, request.path)
             answer = _error(request, "a fault of freezeframe; the log of the replay service has its stack", status=500)
     answer.headers.update(_HEADERS)
-    answer.headers["Content-Security-Policy"] = content_security_policy(follows="ETag" in answer.headers)
+    answer.headers["Content-Security-Policy"] = content_security_policy()
     is_text = answer.content_type in ("text/html", "application/json")
     if is_text and (answer.content_length or 0) > _COMPRESSED_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         answer.enable_compression(web.ContentCoding.gzip)

@@ -14,7 +14,17 @@ from typing import Any, Final
 
 from freezeframe_replay.sources.costs import Cost, Costs
 from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore, utc_text
-from freezeframe_schemas.tables.run_list import CHOICES, FACETS, NEWEST, STATUSES, RunList, list_statement
+from freezeframe_schemas.tables.run_list import (
+    CHOICES,
+    FACETS,
+    MAX_VALUES,
+    NEWEST,
+    NOT_OK,
+    STATUSES,
+    TIMES,
+    RunList,
+    list_statement,
+)
 
 _BEFORE: Final = 60
 _SNIPPET: Final = 200
@@ -57,6 +67,8 @@ class RunPage:
     """Choice of a status -> how many runs match everything else."""
     facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict[str, Sequence[tuple[str, int]]])
     """Name in `FACETS` -> values with how many runs that match everything have them."""
+    times: Mapping[str, Sequence[tuple[str, int, int]]] = field(default_factory=dict[str, Sequence[tuple[str, int, int]]])
+    """Name in `TIMES` -> times, the latest first, with how many runs began then, and how many of these failed."""
     snippets: Mapping[str, str] = field(default_factory=dict[str, str])
     """Trace id -> the text around the words, for runs in whose payloads they were found."""
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
@@ -84,7 +96,7 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
     asked, parameters = _list_of(query, has_labels=has_labels)
     _, found = store.sql(list_statement(asked), {**parameters, CHOICES: json.dumps(asdict(asked))})
     rows = [RunRow(**dict(zip(RUN_COLUMNS, row, strict=True))) for row in found[0][0]]
-    totals, passed, facets = _counted(found[0][1])
+    totals, passed, facets, times = _counted(found[0][1], query.status)
     back = asked.begins == "before"
     if back:
         rows.reverse()
@@ -95,6 +107,7 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
         total=totals[query.status],
         counts=totals,
         facets=facets,
+        times=times,
         snippets=_snippets(store, query.words, [row.trace_id for row in rows]),
         costs={} if costs is None else costs.of_runs(store, rows),
     )
@@ -138,16 +151,20 @@ def has_words(text: str) -> bool:
 
 
 def _counted(
-    rows: Sequence[Sequence[Any]],
-) -> tuple[dict[str, int], dict[str, int], dict[str, list[tuple[str, int]]]]:
-    """Return for each choice of a status how many runs match, and how many of them are before the page; and the facets."""
+    rows: Sequence[Sequence[Any]], status: str
+) -> tuple[dict[str, int], dict[str, int], dict[str, list[tuple[str, int]]], dict[str, list[tuple[str, int, int]]]]:
+    """Return for each choice of a status how many runs match, and how many of them are before the page; facets; and times."""
     nothing = [0] * len(STATUSES)
     totals, before = next(((row[3], row[4]) for row in rows if not row[0]), (nothing, nothing))
-    facets: dict[str, list[tuple[str, int]]] = {name: [] for name in FACETS}
-    for name, value, number, *_ in rows:
-        if value and number:
+    facets: dict[str, list[tuple[str, int]]] = {name: [] for name in FACETS if name not in TIMES}
+    times: dict[str, list[tuple[str, int, int]]] = {name: [] for name in TIMES}
+    failed = list(STATUSES).index("failed")
+    for name, value, number, of_status, _ in rows:
+        if name in times and number:
+            times[name].append((value, number, of_status[failed] if status in ("", "failed", NOT_OK) else 0))
+        elif value and number and len(facets[name]) < MAX_VALUES:
             facets[name].append((value, number))
-    return dict(zip(STATUSES, totals, strict=True)), dict(zip(STATUSES, before, strict=True)), facets
+    return dict(zip(STATUSES, totals, strict=True)), dict(zip(STATUSES, before, strict=True)), facets, times
 
 
 def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str, str]:

@@ -40,11 +40,12 @@ def run_query(given: Mapping[str, str]) -> RunQuery:
         except ConfigError as error:
             raise web.HTTPBadRequest(text=f"since: {error.message}") from None
     chosen = {name: given.get(name, "").strip() for name in FACETS}
-    if chosen["day"]:
-        try:
-            chosen["day"] = dt.date.fromisoformat(chosen["day"]).isoformat()
-        except ValueError:
-            raise web.HTTPBadRequest(text=f"day: found {given['day']!r:.80}, expected a day like 2026-11-24") from None
+    for name, form, like in (("day", "%Y-%m-%d", "2026-11-24"), ("hour", "%Y-%m-%d %H:00", "2026-11-24 09:00")):
+        if chosen[name]:
+            try:
+                chosen[name] = dt.datetime.strptime(chosen[name], form).strftime(form)
+            except ValueError:
+                raise web.HTTPBadRequest(text=f"{name}: found {given[name]!r:.80}, expected {like}") from None
     texts = {name: given.get(name, "").strip() for name in _TEXTS}
     return RunQuery(**texts, chosen=chosen, since=since, status=status, sort=sort, size=min(limit, _MAX_RUNS))
 

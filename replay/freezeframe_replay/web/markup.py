@@ -26,8 +26,6 @@ from markupsafe import Markup, escape
 from freezeframe_replay.report.render import ID_DIGITS, cost, cost_sum, counted, duration, moment, printable
 from freezeframe_replay.sources.costs import Cost
 
-FOLLOWS: Final = "; connect-src 'self'"
-"""What the policy of a page adds that asks for itself again."""
 STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
@@ -52,7 +50,7 @@ THEME: Final = ContextVar("theme", default=SYSTEM)
 KEYS: Final = {
     "/": "search",
     "j k": "next or previous run, step, span",
-    "Enter": "open it",
+    "Enter": "open it; a step beside its transcript",
     "e": "next that failed",
     "[ ]": "previous or next tab",
     "r": "replay the run offline",
@@ -66,7 +64,7 @@ KEYS: Final = {
     "n p": "next or previous page, step, or call of a replay",
     "u": "up, from a step or a replay to its run",
     "y": "copy the link to this place",
-    "Esc": "leave a field",
+    "Esc": "leave a field, close the step",
     "?": "these keys",
 }
 """What the script of the pages does at which key."""
@@ -85,15 +83,15 @@ def script() -> str:
 
 
 @cache
-def content_security_policy(*, follows: bool = False) -> str:
-    """Return the policy: no frame; the one style sheet and the one script by their hashes; no request but of what `follows`."""
-    return f"{policy_of_a_file()}; script-src '{_hash(script())}'; frame-ancestors 'none'{FOLLOWS if follows else ''}"
+def content_security_policy() -> str:
+    """Return the policy of a page: no frame, its own style sheet and script by their hashes, requests to its own service."""
+    return f"{policy_of_a_file()}; script-src '{_hash(script())}'; connect-src 'self'; frame-ancestors 'none'"
 
 
 @cache
 def policy_of_a_file() -> str:
-    """Return the policy as a standalone page holds it: no script; `frame-ancestors` works only in a header."""
-    return f"default-src 'none'; style-src '{_hash(style())}'; base-uri 'none'; form-action 'self'"
+    """Return the policy of a standalone page: no script, and the images in it; `frame-ancestors` needs a header."""
+    return f"default-src 'none'; img-src data:; style-src '{_hash(style())}'; base-uri 'none'; form-action 'self'"
 
 
 def _hash(text: str) -> str:

@@ -1,5 +1,5 @@
-// What a page of the service adds for those who run scripts: copy buttons, keys, local times, names in SQL, and what is new of
-// a run that goes on. It sends nothing, and reads no page but its own again.
+// What a page of the service adds for those who run scripts: copy buttons, keys, local times, names in SQL, a step beside the
+// transcript, and what is new of a run that goes on. It requests pages of its own service, and sends nothing.
 "use strict";
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
@@ -111,13 +111,52 @@ function pick() {
 function change() {
   const step = chosen() && [...chosen().querySelectorAll("a")].find((link) => /\/steps\/\d+$/.test(link.pathname));
   if (step) return location.assign(step.href.replace("/steps/", "/fork?step="));
-  document.querySelector('[data-key="f"]')?.click();
+  keyed("f")?.click();
 }
 
 async function copyLink() {
   const part = chosen()?.id;
   const link = part ? new URL(`#${part}`, location.href).href : location.href;
   say((await copy(link)) ? "Link copied" : "The browser did not allow to copy the link");
+}
+
+// Open a step beside the transcript instead of on a page of its own, and go from there to its neighbours.
+async function openBeside(event) {
+  const link = event.target.closest("a.n, .panel a[rel]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !link.closest(".transcript, .panel") || innerWidth < 760) return;
+  event.preventDefault();
+  try {
+    const answer = await fetch(link.href);
+    const step = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+    if (!answer.ok || !step) throw answer;
+    showPanel(step, link.href);
+  } catch {
+    location.assign(link.href);
+  }
+}
+
+function showPanel(step, address) {
+  closePanel();
+  const panel = document.createElement("aside");
+  panel.className = "panel";
+  panel.setAttribute("aria-label", "Step");
+  for (const link of step.querySelectorAll("a[href^='?']")) link.href = new URL(link.getAttribute("href"), address);
+  for (const form of step.querySelectorAll("form[action^='#']")) form.action = new URL(form.getAttribute("action"), address);
+  const close = document.createElement("button");
+  close.type = "button";
+  close.textContent = "Close";
+  close.addEventListener("click", closePanel);
+  const whole = document.createElement("a");
+  whole.href = address;
+  whole.textContent = "Page of the step";
+  step.querySelector(".crumbs").replaceChildren(whole, close);
+  panel.append(...step.childNodes);
+  addCopyButtons(panel);
+  document.body.append(panel);
+}
+
+function closePanel() {
+  document.querySelector(".panel")?.remove();
 }
 
 const ACTIONS = {
@@ -132,14 +171,21 @@ const ACTIONS = {
   y: copyLink,
 };
 
+// The element that a key presses: of the open step, else of the page.
+function keyed(key) {
+  const name = `[data-key="${CSS.escape(key)}"]`;
+  return document.querySelector(`.panel ${name}`) ?? document.querySelector(name);
+}
+
 // An element that says `data-key` is pressed by its key: a field gets the focus, all else is clicked.
 function press(event) {
   if (event.key === "Enter" && event.ctrlKey && event.target.matches("textarea")) return event.target.form.requestSubmit();
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
   const typing = event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open]");
   if (event.key === "Escape" && typing && !typing.matches("dialog")) return typing.blur();
+  if (event.key === "Escape" && !typing) return closePanel();
   if (typing || (localStorage.getItem(OFF) && event.key !== "?")) return;
-  const named = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  const named = keyed(event.key);
   const action = ACTIONS[event.key] ?? (named && (() => (named.matches("input, textarea") ? named.select() : named.click())));
   if (!action) return;
   event.preventDefault();
@@ -311,6 +357,7 @@ document.addEventListener("DOMContentLoaded", () => {
   addCopyButtons(document);
   localise(document);
   addKeys();
+  document.addEventListener("click", openBeside);
   addCompletion();
   document.querySelectorAll("svg.plot").forEach(addBrush);
   follow(versionOf(document), SOON);

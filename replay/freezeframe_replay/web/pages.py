@@ -11,6 +11,7 @@ from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import RunPage, RunRow
 from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.times import time_bars
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.tables.run_list import FACETS, MAX_VALUES, NEWEST, SORTS
 
@@ -104,7 +105,8 @@ def runs_page(
         token=token,
         sets=sets,
         statuses=_statuses(page.counts, kept),
-        facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
+        facets=[facet for name in FACETS if (facet := _facet(name, page.facets.get(name, ()), kept))],
+        times=time_bars(page.times, lambda name, text: _link(kept, **{name: text})),
         links=_links(kept, rows, followed=bool(version)),
         inputs=[input_text(row.input)[:160] for row in rows],
         failed_steps=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step

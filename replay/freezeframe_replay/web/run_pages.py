@@ -268,7 +268,7 @@ def _parts(transcript: Transcript) -> list[list[Turn | TranscriptCall]]:
 def _weights(item: Turn | TranscriptCall | MessagePart) -> Iterator[int]:
     yield _MARKUP
     if isinstance(item, MessagePart):
-        yield min(len(item.text), _LIMITS["text"])
+        yield min(len(item.text), _LIMITS["text"]) + len(item.image)
     elif isinstance(item, TranscriptCall):
         yield min(len(item.arguments), _LIMITS["arguments"])
         if item.documents:

@@ -52,14 +52,19 @@ FACETS: Final[Mapping[str, str]] = {
     "flag": "arrayMap(pair -> concat(pair.1, ' = ', pair.2), JSONExtractKeysAndValuesRaw(flag_values))",
     "level": "[concat('L', toString(level))]",
     "day": "[toString(toDate(start_time, 'UTC'))]",
+    "hour": "[formatDateTime(start_time, '%Y-%m-%d %H:00', 'UTC')]",
     "label": "[marked.word]",
 }
 """Facet of the list -> its values in a row of the view ``runs``."""
 ONCE: Final = "enable_materialized_cte = 1"
 """Setting of an engine that plans the view `runs` once for the statement: planning it takes longer than reading it."""
 _LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
+TIMES: Final = ("day", "hour")
+"""Facets that are times, in UTC."""
 MAX_VALUES: Final = 8
-"""Values of a facet that are offered: the most frequent, and of days the latest."""
+"""Values of a facet that are offered, the most frequent."""
+MAX_TIMES: Final = 48
+"""Values of a facet of times, the latest."""
 _OF_ANOTHER: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ANOTHER))
 MEANT: Final = f"steps > 0 AND trace_id NOT IN (SELECT trace_id FROM run_rows WHERE hasAny(gaps, [{_OF_ANOTHER}]))"
 """Condition on runs that ``last`` and the like may mean."""
@@ -176,6 +181,6 @@ def _counts(beyond: str, asked: RunList) -> str:
     return (
         f"SELECT facet.1, facet.2, countIf({STATUSES[asked.status]}) AS number, [{', '.join(totals)}], [{', '.join(before)}] "
         f"FROM matching{marked} ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet "
-        f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
-        f"LIMIT {MAX_VALUES} BY facet.1"
+        f"GROUP BY facet ORDER BY facet.1, if(facet.1 IN {TIMES}, facet.2, '') DESC, number DESC, facet.2 "
+        f"LIMIT {MAX_TIMES} BY facet.1"
     )

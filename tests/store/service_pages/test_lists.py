@@ -91,7 +91,6 @@ async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store
     assert {name: [count for _, count in links] for name, links in facets.items()} == {
         "agent": ["2", "1"],
         "model": ["2", "1"],
-        "day": ["1", "1", "1"],
     }
     chosen = html.unescape(facets["model"][0][0])
     page = await text(client, chosen)
@@ -99,10 +98,41 @@ async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store
     assert page.count('<td class="time">') == 2
     assert "&lt;b&gt;care&lt;/b&gt;" in page and "<b>care" not in page
     assert '<a class="chosen" href="/?service=facets">model: ' in page
-    newest = html.unescape(offered(page)["day"][0][0])
-    assert (await text(client, newest)).count('<td class="time">') == 1
+    bars = re.findall(r'<a href="([^"]*)" aria-label="([^"]*)"><rect', page)
+    assert [label for _, label in bars] == ["2026-09-21: 1 run", "2026-09-23: 1 run"]
+    newest = html.unescape(bars[-1][0])
+    day = await text(client, newest)
+    assert day.count('<td class="time">') == 1 and "<rect" not in day
+    assert '<a class="chosen" href="/?service=facets&amp;model=gpt-x">day: <bdi>2026-09-23</bdi>' in day
     assert "No matching runs." in await text(client, f"{newest}&agent=sales")
-    assert (await client.get("/?day=tomorrow")).status == 400
+    assert [(await client.get(f"/?{query}")).status for query in ("day=tomorrow", "hour=2026-09-23")] == [400, 400]
+
+
+async def test_bars_show_when_runs_began_and_how_many_failed(client: Client, store: Store) -> None:
+    """By the hour while all are of two days, each bar a link; by the day, with empty days between, if they are of more."""
+    hour_ns = 3600 * 10**9
+    begun = 1_790_000_000 * 10**9  # 2026-09-21 14:13 UTC
+    for name, hours in (("hours", (0, 2, 2, 2)), ("days", (0, 48, 96))):
+        spans: list[SpanRecord] = []
+        for number, after in enumerate(hours):
+            entry, call = make_run(model_call("Where?", "In Lyon."))
+            entry = replace(
+                entry,
+                resource=replace(entry.resource, attributes={genai.SERVICE_NAME: name}),
+                status_code=StatusCode.ERROR if number == 1 else StatusCode.OK,
+            )
+            spans += moved([entry, call], f"{number:02x}{name:x<6}".encode().hex()[:16] * 2, begun + after * hour_ns)
+        store.insert(spans, token=f"pages-{name}")
+
+    async def bars(service: str) -> list[tuple[str, str]]:
+        return re.findall(r'aria-label="([^"]*)"><rect class="all" x="(\d+)"', await text(client, f"/?service={service}"))
+
+    assert await bars("hours") == [("2026-09-21 14:00: 1 run", "0"), ("2026-09-21 16:00: 3 runs, 1 failed", "20")]
+    assert await bars("days") == [
+        ("2026-09-21: 1 run", "0"),
+        ("2026-09-23: 1 run, 1 failed", "20"),
+        ("2026-09-25: 1 run", "40"),
+    ]
 
 
 async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Client, store: Store) -> None:
