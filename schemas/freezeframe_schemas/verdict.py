@@ -205,6 +205,8 @@ def judged_to_json(report: Report) -> str:
         "headline": headline(report),
         "why_incomparable": why_incomparable(report),
         "not_compared": not_compared(report),
+        "changed_code": dict(report.changed_code),
+        "ran": report.ran,
     }
     return json.dumps({**judgement, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
 

@@ -50,6 +50,23 @@ async def test_answers_about_a_thousand_steps_stay_within_their_budget(tmp_path:
         assert "number = 699" in stopped
 
 
+async def test_the_new_code_of_a_tool_runs_if_the_client_names_it(tmp_path: Path) -> None:
+    """A plain replay names the tool and the call that runs it; that call shows what it returned."""
+    agent = tmp_path / "agent.py"
+    agent.write_text(LONG_AGENT.replace(f"range({STEPS})", "range(2)"))
+    start = "import freezeframe; freezeframe.instrument(file='spans.jsonl'); import agent; agent.answer('where is it?')"
+    done = Project(root=tmp_path).python("-c", start)
+    assert done.returncode == 0, done.stderr
+    agent.write_text(agent.read_text().replace("Lyon", "Nice"))
+    async with client_of(tmp_path, tmp_path / "data") as client:
+        said = await client.call("replay", run="spans.jsonl")
+        assert "incomparable: tool track (agent.py:" in said
+        assert 'next: replay(run="spans.jsonl", run_tools=["track"]) runs the new code on the recorded calls' in said
+        said = await client.call("replay", run="spans.jsonl", run_tools=["track"])
+        assert "REPLAY-110 a tool that ran returned something else at step 1 (tool track" in said
+        assert "Nice" in said
+
+
 async def test_a_call_that_the_client_cancels_leaves_no_process(tmp_path: Path) -> None:
     """The replayed program, which waits for ever here, ends; and the server answers other calls, before and after."""
     code = "import freezeframe\n\n\n@freezeframe.run\ndef answer(question):\n    return freezeframe.tool(len)(question)\n"

@@ -27,6 +27,7 @@ from freezeframe_replay.operations.pack import CODES
 from freezeframe_replay.operations.runs import RUNS, RunsParameters
 from freezeframe_replay.operations.show import SHOW, ShowParameters
 from freezeframe_replay.operations.sql import SQL, SqlParameters
+from freezeframe_replay.service.job import NO_TOOLS, RunTools
 from freezeframe_replay.service.label_routes import keep_label
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.set_routes import list_sets, read_grid
@@ -175,8 +176,12 @@ async def _exported(request: web.Request, form: str, **options: Any) -> tuple[st
 async def post_replay(request: web.Request) -> web.Response:
     """Re-enact the run offline with the code next to the data directory (freezeframe replay --json)."""
     _program_only(request)
+    tools = (await _body(request)).get("run_tools", []) if request.can_read_body else []
+    if tools is not True and not (isinstance(tools, list) and all(isinstance(name, str) for name in tools)):  # pyright: ignore[reportUnknownVariableType]
+        raise web.HTTPBadRequest(text='replay: expected {"run_tools": names of tools, or true for those whose code changed}')
     run = await asyncio.to_thread(load, request)
-    return await _replayed(request, await asyncio.to_thread(freeze, run))
+    runs_tools = RunTools(changed=True) if tools is True else RunTools(names=frozenset(map(str, tools)))
+    return await _replayed(request, await asyncio.to_thread(freeze, run), runs_tools=runs_tools)
 
 
 async def post_fork(request: web.Request) -> web.Response:
@@ -195,14 +200,19 @@ async def post_fork(request: web.Request) -> web.Response:
 
 
 async def _replayed(
-    request: web.Request, fixture: Fixture, *, origin: Fixture | None = None, edit: Edit | None = None
+    request: web.Request,
+    fixture: Fixture,
+    *,
+    origin: Fixture | None = None,
+    edit: Edit | None = None,
+    runs_tools: RunTools = NO_TOOLS,
 ) -> web.Response:
     """Re-enact a fixture, after what is being re-enacted already; the pages list it, too.
 
     Raises:
         FreezeframeError: the replay could not be made.
     """
-    job = request.app[JOBS].start(fixture, folder_of(request.app[HOME]), origin=origin, edit=edit)
+    job = request.app[JOBS].start(fixture, folder_of(request.app[HOME]), origin=origin, edit=edit, runs_tools=runs_tools)
     while not job.has_ended:
         await job.moved.wait()
     if job.report is None:

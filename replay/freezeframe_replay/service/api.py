@@ -97,7 +97,13 @@ ROUTES: Final = (
         media="application/octet-stream",
         query={"each": "call: a row of a dataset for each model call", "unredacted": _UNREDACTED},
     ),
-    _post(f"{_RUN}/replay", answers.post_replay, Any, faults=(401, 404, 422, 503)),
+    _post(
+        f"{_RUN}/replay",
+        answers.post_replay,
+        Any,
+        body={"run_tools": "names of the tools whose own code runs, or true for those whose code changed"},
+        faults=(400, 401, 404, 422, 503),
+    ),
     _post(
         f"{_RUN}/fork",
         answers.post_fork,

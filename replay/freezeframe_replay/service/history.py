@@ -23,7 +23,7 @@ from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.process.kept import live_steps, redactor_like
 from freezeframe_replay.report.spent import Spent
-from freezeframe_replay.service.job import Job
+from freezeframe_replay.service.job import Job, RunTools
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web.replay import Noted
 from freezeframe_schemas.data_directory import KEYS, REPLAYS
@@ -51,6 +51,8 @@ class _Kept:
     digest: str
     """Of what was replayed."""
     served: int
+    run_tools: tuple[str, ...] = ()
+    run_changed: bool = False
     folder: str
     code: str = ""
     edit: str
@@ -97,6 +99,8 @@ class History:
             noted=job.noted,
             digest=_digest(job.origin),
             served=job.served,
+            run_tools=tuple(sorted(job.runs_tools.names)),
+            run_changed=job.runs_tools.changed,
             folder=str(job.folder),
             code=job.code,
             edit="" if edit is None else json.dumps({**asdict(edit), "value": redacted.value(edit.value)}),
@@ -152,6 +156,7 @@ class History:
             origin=origin,
             fixture=origin if edit is None else fork(origin, [edit]),
             edit=edit,
+            runs_tools=RunTools(names=frozenset(kept.run_tools), changed=kept.run_changed),
             folder=Path(kept.folder),
             code=kept.code,
             changed=None if edit is None else edit.step,

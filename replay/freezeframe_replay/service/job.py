@@ -5,10 +5,26 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass, field
+from typing import Final
 
 from freezeframe_replay.experiments.fork import Edit
 from freezeframe_replay.web.replay import Replay
 from freezeframe_schemas.fixture import Fixture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTools:
+    """The tools whose own code a replay runs."""
+
+    names: frozenset[str] = frozenset()
+    changed: bool = False
+    """True for each whose code changed since the recording, too."""
+
+    def __bool__(self) -> bool:
+        return bool(self.names) or self.changed
+
+
+NO_TOOLS: Final = RunTools()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,7 +34,7 @@ class Job(Replay):
     origin: Fixture
     """The run itself, without a change."""
     edit: Edit | None = None
-    runs_changed: bool = False
+    runs_tools: RunTools = NO_TOOLS
     cancelled: threading.Event = field(default_factory=threading.Event)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when something of this has changed; then another one takes its place."""

@@ -21,7 +21,7 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.surroundings import compare_commits
 from freezeframe_replay.report.spent import spent_on
 from freezeframe_replay.service.history import MAX_KEPT, History
-from freezeframe_replay.service.job import Job
+from freezeframe_replay.service.job import NO_TOOLS, Job, RunTools
 from freezeframe_replay.web.replay import Noted
 from freezeframe_schemas.divergence import Report, Served
 from freezeframe_schemas.errors import FixtureError, FreezeframeError, ReplayError, StoreError
@@ -52,12 +52,12 @@ class Jobs:
         origin: Fixture | None = None,
         edit: Edit | None = None,
         live: bool = False,
-        runs_changed: bool = False,
+        runs_tools: RunTools = NO_TOOLS,
     ) -> Job:
         """Start a replay as soon as no other runs: of a run, or of the fork that `edit` made of the run `origin`.
 
-        If `live`, the models are asked for real where the recording holds no answer. If `runs_changed`, tools whose code
-        changed since the recording run on the recorded calls.
+        If `live`, the models are asked for real where the recording holds no answer. The tools `runs_tools` run on the
+        recorded calls.
         """
         origin = origin or fixture
         self._number += 1
@@ -72,7 +72,7 @@ class Jobs:
             edit=edit,
             changed=None if edit is None else edit.step,
             live=live,
-            runs_changed=runs_changed,
+            runs_tools=runs_tools,
         )
         self._put(job)
         task = asyncio.get_running_loop().create_task(self._run(job))
@@ -146,7 +146,7 @@ class Jobs:
         if (
             job.report is not None
             and job.edit is None
-            and not (job.live or job.runs_changed)
+            and not (job.live or job.runs_tools)
             and verdict(job.report) is Verdict.IDENTICAL
         ):
             try:
@@ -167,7 +167,8 @@ def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], Non
         raise ReplayError("the replay was cancelled")
     job.code, _ = compare_commits(job.fixture.environment, job.folder)
     live = frozenset({Kind.MODEL} if job.live else ())
-    policy = ReplayPolicy(keep_frames=True, live=live, run_changed=job.runs_changed)
+    tools = job.runs_tools
+    policy = ReplayPolicy(keep_frames=True, live=live, run_tools=tools.names, run_changed=tools.changed)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = Path(scratch, "spans.jsonl") if job.live else None
         report = reenact(job.fixture, cwd=job.folder, policy=policy, on_look=on_look, keys=keys, spans=spans)

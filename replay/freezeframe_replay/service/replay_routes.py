@@ -23,7 +23,7 @@ from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.regression import Expect
 from freezeframe_replay.service.history import MAX_KEPT
-from freezeframe_replay.service.job import Job
+from freezeframe_replay.service.job import Job, RunTools
 from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.web.asked import number_of
 from freezeframe_replay.web.downloads import archive_with_test
@@ -82,7 +82,9 @@ async def go_on_live(request: web.Request) -> web.Response:
     """Replay once more, for a form of our own page, and ask the model for real where the recording holds no answer."""
     _asks_live(request, {**await own_form(request), "live": "1"})
     job = await _job(request)
-    again = request.app[JOBS].start(job.fixture, job.folder, origin=job.origin, edit=job.edit, live=True)
+    again = request.app[JOBS].start(
+        job.fixture, job.folder, origin=job.origin, edit=job.edit, live=True, runs_tools=job.runs_tools
+    )
     return await _started(request, again)
 
 
@@ -91,7 +93,8 @@ async def run_changed_tools(request: web.Request) -> web.Response:
     """Replay once more, for a form of our own page, and run the new code of tools that changed since the recording."""
     await own_form(request)
     job = await _job(request)
-    again = request.app[JOBS].start(job.fixture, job.folder, origin=job.origin, edit=job.edit, runs_changed=True)
+    changed = RunTools(changed=True)
+    again = request.app[JOBS].start(job.fixture, job.folder, origin=job.origin, edit=job.edit, runs_tools=changed)
     return await _started(request, again)
 
 

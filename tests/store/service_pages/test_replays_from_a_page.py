@@ -52,6 +52,29 @@ async def test_the_button_replays_the_run_with_the_code_beside_the_data_director
     assert re.findall(r'<span class="\w+">(\w+)</span>', listed)[:2] == ["diverged", "identical"]
 
 
+async def test_a_changed_tool_is_run_by_the_button_of_the_replay_and_by_the_api(
+    client: Client, runs: dict[str, Run], folder: Path
+) -> None:
+    token, origin = await own_form(client, runs["good"])
+    path = f"/runs/{runs['good'].trace_id}/replay"
+    source = (folder / "agent.py").read_text()
+    try:
+        (folder / "agent.py").write_text(source.replace('"place": "Lyon"', '"place": "Nice"'))
+        page = await ended(client, await client.post(path, data=token, headers=origin))
+        assert "tool track (agent.py:" in page and "its new code was not run" in page and "no tool ran" in page
+        (action,) = re.findall(r'<form action="([^"]+)"[^<]*<input[^<]*<button>Run the new code of the tools', page)
+        ran = await ended(client, await client.post(action, data=token, headers=origin))
+        assert "a tool that ran returned something else" in ran and "tool track ran on the recorded calls" in ran
+        assert "Run the new code of the tools" not in ran
+        for tools in (["track"], True):
+            report = await (await client.post(f"/api/v1{path}", json={"run_tools": tools})).json()
+            assert report["headline"].startswith("REPLAY-110 a tool that ran returned something else at step 2 (tool track")
+        assert (await (await client.post(f"/api/v1{path}")).json())["changed_code"]
+        assert (await client.post(f"/api/v1{path}", json={"run_tools": "track"})).status == 400
+    finally:
+        (folder / "agent.py").write_text(source)
+
+
 @pytest.mark.proof("page /replays/{number}/calls")
 async def test_a_replay_is_stepped_through_with_variables_back_and_forth(client: Client, runs: dict[str, Run]) -> None:
     """One replay has recorded them all; what a variable got since the call before is said."""
