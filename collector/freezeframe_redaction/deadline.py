@@ -12,15 +12,29 @@ class OutOfTimeError(Exception):
     """The work took longer than its deadline. Never leaves the redactor."""
 
 
+_CHARACTERS: Final = 4096
+"""Read between two looks at the clock, which is a system call."""
+_PER_TEXT: Final = 64
+"""Characters that take as long to read as a text takes beside its own."""
+
+
 class Deadline:
     """A moment of this thread's CPU time, which other threads and a busy machine do not bring closer."""
 
-    __slots__ = ("_clock", "_end")
+    __slots__ = ("_clock", "_end", "_read")
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.thread_time) -> None:
         """Set the deadline `seconds` from now."""
         self._clock = clock
         self._end = clock() + seconds
+        self._read = 0
+
+    def check_for(self, characters: int) -> None:
+        """Check before so many characters are read, or not yet if few were since the last time."""
+        self._read += characters + _PER_TEXT
+        if self._read > _CHARACTERS:
+            self._read = 0
+            self.check()
 
     def check(self) -> None:
         """Raise an OutOfTimeError if the deadline has passed."""
@@ -60,4 +74,4 @@ class Allowance:
 UNBOUNDED: Final = Allowance(math.inf, lambda: 0.0)
 """For spans that belong to no request."""
 EVERY: Final = 64
-"""Steps of some 10 us between two looks at the clock, which is a system call."""
+"""Steps of some 10 us between two looks at the clock."""

@@ -51,22 +51,29 @@ class Plan:
     """The whole body, if it is one text."""
 
 
-def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], headers: str, deadline: Deadline = NEVER) -> Plan:
+def plan_body(
+    keys: KeyContexts,
+    body: str | bytes,
+    sizes: tuple[int, ...],
+    headers: str,
+    deadline: Deadline = NEVER,
+    shared: walk.SharedLeaves | None = None,
+) -> Plan:
     """Return the plan of a body: settle its nodes and text, then `finish` gives the redacted body and its chunks' sizes."""
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, bytes) and header(headers, "content-type").lower().startswith(eventstream.CONTENT_TYPE):
-        return _plan_frames(keys, body, sizes, deadline)
+        return _plan_frames(keys, body, sizes, deadline, shared)
     encoding = encoding if encoding != "identity" else ""
     if isinstance(body, bytes) and not encoding:
         encoding = next((name for mark, name in _COMPRESSED if body.startswith(mark)), "")
     content_type = header(headers, "content-type")
     if isinstance(body, str) or not encoding:
-        return _plan_plain(keys, body, sizes, content_type, deadline)
+        return _plan_plain(keys, body, sizes, content_type, deadline, shared)
     decoded = decode(body, encoding)
     if decoded is None:
         reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
         return Plan((), lambda _: RedactedBody(b"", (), reason))
-    inner = _plan_plain(keys, decoded, (), content_type, deadline)
+    inner = _plan_plain(keys, decoded, (), content_type, deadline, shared)
 
     def finish(text: str) -> RedactedBody:
         plain = inner.finish(text)
@@ -141,15 +148,25 @@ def encode(body: bytes, encoding: str) -> bytes | None:
     return body
 
 
-def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], content_type: str, deadline: Deadline) -> Plan:
+def _plan_plain(
+    keys: KeyContexts,
+    body: str | bytes,
+    sizes: tuple[int, ...],
+    content_type: str,
+    deadline: Deadline,
+    shared: walk.SharedLeaves | None,
+) -> Plan:
     text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
     if lines is None and not sizes:
         return Plan((), lambda made: RedactedBody(body if made == text else _like(body, made, codec)), text)
     if lines is None:
-        placed = [(0, walk.parse_tree(text, keys, deadline=deadline))]
+        placed = [(0, walk.parse_tree(text, keys, deadline=deadline, shared=shared))]
     else:
-        placed = [(start, walk.parse_tree(text[start:end], keys, stream=True, deadline=deadline)) for start, end in lines]
+        placed = [
+            (start, walk.parse_tree(text[start:end], keys, stream=True, deadline=deadline, shared=shared))
+            for start, end in lines
+        ]
 
     def finish(_: str) -> RedactedBody:
         edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
@@ -165,15 +182,17 @@ def _like(body: str | bytes, made: str, codec: str) -> str | bytes:
     return made if isinstance(body, str) else write_text(made, codec)
 
 
-def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline) -> Plan:
+def _plan_frames(
+    keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline, shared: walk.SharedLeaves | None
+) -> Plan:
     """Return the plan of a binary event stream: its payloads spell one answer; frames get new lengths and checksums."""
     messages = eventstream.parse(body)
     rest = body[messages[-1].end :] if messages else body
     if not eventstream.is_cut(rest):
         return Plan((), lambda _: RedactedBody(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
-    payloads = [_Payload(keys, message.payload, deadline) for message in messages]
+    payloads = [_Payload(keys, message.payload, deadline, shared) for message in messages]
     # What is left of an incomplete frame cannot be checked anyway; it is read as text.
-    tail = _Payload(keys, rest, deadline) if rest else None
+    tail = _Payload(keys, rest, deadline, shared) if rest else None
 
     def finish(_: str) -> RedactedBody:
         parts: list[bytes] = []
@@ -200,14 +219,15 @@ class _Payload:
 
     __slots__ = ("_inner", "_raw", "_text", "node")
 
-    def __init__(self, keys: KeyContexts, raw: bytes, deadline: Deadline) -> None:
+    def __init__(self, keys: KeyContexts, raw: bytes, deadline: Deadline, shared: walk.SharedLeaves | None) -> None:
         self._raw = raw
         try:
             self._text = raw.decode()
         except UnicodeDecodeError:
             self._text = raw.decode("latin-1")
         self._inner = _inner_event(raw)
-        self.node = walk.parse_tree(self._inner[1] if self._inner else self._text, keys, stream=True, deadline=deadline)
+        text = self._inner[1] if self._inner else self._text
+        self.node = walk.parse_tree(text, keys, stream=True, deadline=deadline, shared=shared)
 
     def finish(self) -> bytes:
         made = splice.render(self.node)

@@ -27,8 +27,8 @@ _NOT_OF_ASCII: Final = re.compile(r"\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])
 _MAX_SEARCHED: Final = 64
 """Texts that are searched for one by one; for more, reading the JSON token by token costs less, at a constant cost."""
 
-_Pending = tuple[Leaf, Sequence[Span]]
-"""A leaf with its edits or findings."""
+_Pending = tuple[Leaf, int, Sequence[Span]]
+"""A leaf, its position among all strings and numbers, and its edits or findings."""
 
 
 def render(node: Tree) -> str:
@@ -88,10 +88,10 @@ def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable
             for a, b, note in (spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell, rest))
         ]
     pending: list[_Pending] = []
-    for leaf in node.leaves:
+    for leaf, ordinal in zip(node.leaves, node.ordinals, strict=True):
         own = spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell, rest)
         if own:
-            pending.append((leaf, own))
+            pending.append((leaf, ordinal, own))
     if not pending:
         return []
     placed = _search(node.raw, pending)
@@ -101,8 +101,8 @@ def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable
 def _count(raw: str, pending: Sequence[_Pending], rest: str) -> Iterator[Span]:
     """Yield the spans of the leaves as spans of the raw text: right for any JSON, but reads all of it token by token."""
     tokens = enumerate(_TOKEN.finditer(raw))
-    for leaf, own in pending:
-        token = next(match for ordinal, match in tokens if ordinal == leaf.ordinal)
+    for leaf, place, own in pending:
+        token = next(match for ordinal, match in tokens if ordinal == place)
         start = token.start()
         if leaf.is_number and not token.group().startswith(leaf.text):
             yield start, token.end(), own[0][2] + rest  # ``4.1e15``, as Java writes it: what was found is all of it
@@ -123,7 +123,7 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
         return None
     spellings: dict[str, str] = {}
     wanted: dict[str, int] = {}
-    for leaf, _ in pending:
+    for leaf, _, _ in pending:
         if leaf.is_number or not leaf.text.strip(_BETWEEN_STRINGS):
             return None
         if leaf.text not in spellings:
@@ -138,7 +138,7 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
             return None
         places[text] = iter(starts)
     out: list[Span] = []
-    for leaf, own in pending:
+    for leaf, _, own in pending:
         spelling, start = spellings[leaf.text], next(places[leaf.text])
         if len(spelling) == len(leaf.text) + 2:
             out.extend((start + 1 + a, start + 1 + b, note) for a, b, note in own)

@@ -114,7 +114,7 @@ def gather(nodes: Sequence[walk.Tree], keys: KeyContexts, deadline: Deadline = N
     streams = [_assemble(pieces, keys, deadline) for pieces in channels.values()]
     for stream in streams:
         leaves.extend(walk.leaves_of(stream.node))
-    return leaves, streams
+    return list(dict.fromkeys(leaves)), streams  # trees may share leaves
 
 
 def _assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline) -> Stream:

@@ -124,7 +124,7 @@ class Leaf:
         self.prefix = prefix
         """Its key as context, ``"phone: "``, or nothing."""
         self.ordinal = ordinal
-        """Its position among all strings and numbers of its document."""
+        """Its position among all strings and numbers of its document; the first one, if it is shared."""
         self.is_number = is_number
         self.is_nobodys = False
         """Its key shows that it is not a person's name."""
@@ -143,14 +143,28 @@ class Leaf:
         """What replaces forms of the run's values in it, each with its class."""
 
 
+SharedLeaves = dict[str, Leaf]
+"""Text -> its leaf, for texts without context: the lines of a stream repeat the same ids and names of models."""
+
+
 class Tree:
     """A text and its leaves, in the order of the text."""
 
-    __slots__ = ("leaves", "raw", "starts", "whole")
+    __slots__ = ("leaves", "ordinals", "raw", "starts", "whole")
 
-    def __init__(self, raw: str, leaves: list[Leaf], *, whole: bool = False, starts: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        raw: str,
+        leaves: list[Leaf],
+        *,
+        whole: bool = False,
+        starts: Sequence[int] = (),
+        ordinals: Sequence[int] = (),
+    ) -> None:
         self.raw = raw
         self.leaves = leaves
+        self.ordinals = ordinals
+        """The position of each leaf among all strings and numbers of the text; a shared leaf has several."""
         self.whole = whole
         """The text is not JSON: its one leaf is all of it."""
         self.starts = starts
@@ -158,16 +172,24 @@ class Tree:
 
 
 def parse_tree(
-    text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False, deadline: Deadline = NEVER
+    text: str,
+    keys: KeyContexts,
+    key: str = "",
+    parent: str = "",
+    *,
+    stream: bool = False,
+    deadline: Deadline = NEVER,
+    shared: SharedLeaves | None = None,
 ) -> Tree:
     """Return the tree of the text found under the key.
 
-    `stream` marks one event of a stream. `keys` says what keys say about their values.
+    `stream` marks one event of a stream. `keys` says what keys say about their values. `shared` are leaves that trees which
+    are settled together have in common: what becomes of such a leaf becomes of its text everywhere.
 
     Raises:
-        OutOfTimeError: the deadline has passed; it is checked once for each text inside the text.
+        OutOfTimeError: the deadline has passed; it is checked every few kilobytes.
     """
-    return _plant(text, keys, key, parent, 0, () if stream else None, deadline)
+    return _plant(text, keys, key, parent, 0, () if stream else None, deadline, shared=shared)
 
 
 def plant_number(value: float, keys: KeyContexts, key: str, parent: str = "") -> Tree | None:
@@ -204,17 +226,18 @@ def _plant(
     channel: Channel | None,
     deadline: Deadline,
     columns: _Columns | None = None,
+    shared: SharedLeaves | None = None,
 ) -> Tree:
-    deadline.check()
+    deadline.check_for(len(text))
     if depth < MAX_DEPTH and looks_like_json(text):
         for load in (orjson.loads, _load_pairs):
-            walk = _Walk(keys, depth, channel, deadline, columns)
+            walk = _Walk(keys, depth, channel, deadline, columns, shared)
             try:
                 strings = walk.value(load(text), key, parent, 0) - walk.numbers
             except (ValueError, RecursionError):
                 continue
             if load is _load_pairs or walk.saw_all(text, strings):
-                return Tree(text, walk.leaves)
+                return Tree(text, walk.leaves, ordinals=walk.ordinals)
     if depth < MAX_DEPTH and holds_events(text):
         lines = _plant_events(text, keys, key, parent, depth, deadline)
         if lines is not None:
@@ -352,15 +375,22 @@ class _Walk:
     """One pass over a parsed document. Each method takes the ordinal of the first string or number and returns the next one."""
 
     __slots__ = (
-        "_asked", "_channel", "_columns", "_deadline", "_depth", "_keys", "_pieces", "_quotes", "_role", "_stream", "leaves",
-        "numbers",
+        "_asked", "_channel", "_columns", "_deadline", "_depth", "_keys", "_pieces", "_quotes", "_role", "_shared", "_stream",
+        "leaves", "numbers", "ordinals",
     )  # fmt: skip
 
     def __init__(
-        self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline, columns: _Columns | None
+        self,
+        keys: KeyContexts,
+        depth: int,
+        channel: Channel | None,
+        deadline: Deadline,
+        columns: _Columns | None,
+        shared: SharedLeaves | None,
     ) -> None:
         self._keys = keys
         self._columns = columns
+        self._shared = shared
         self._deadline = deadline
         self._depth = depth
         self._stream = channel is not None
@@ -369,6 +399,7 @@ class _Walk:
         self._quotes = 0
         self._role = self._asked = ""
         self.leaves: list[Leaf] = []
+        self.ordinals: list[int] = []
         self.numbers = 0
 
     def saw_all(self, raw: str, strings: int) -> bool:
@@ -404,9 +435,10 @@ class _Walk:
             key = field_name(held, key, keys)
         around = keys[key].prefix
         quiet = self._channel is None and self._pieces is None
+        shared = self._shared if quiet and self._columns is None else None
         # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
         for name, item in pairs:
-            prefix, defers, plain, *_ = keys[name]
+            prefix, defers, plain, _, nobodys = keys[name]
             if not plain:
                 self._key(name, ordinal)
             ordinal += 1
@@ -414,7 +446,13 @@ class _Walk:
             if kind is str:
                 if defers and around:
                     prefix = around if name in SPEAKS_FOR_PARENT else f"{key} {name}: "
-                if item in _words and quiet and not prefix and item not in wanted:
+                if prefix or (self._role and name in _SAID):
+                    ordinal = self._text(item, prefix, name, key, ordinal)
+                elif item in _words and quiet and item not in wanted:
+                    ordinal += 1
+                elif shared and not nobodys and item in shared:
+                    self.leaves.append(shared[item])
+                    self.ordinals.append(ordinal)
                     ordinal += 1
                 else:
                     ordinal = self._text(item, prefix, name, key, ordinal)
@@ -476,9 +514,10 @@ class _Walk:
     def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
         """Walk an object that holds a delta, or any object of a stream: pieces of text get the channel that they belong to."""
         keys, outer = self._keys, self._channel
+        shared = self._shared if self._columns is None and self._pieces is None else None
         ids: Channel | None = None
         for name, item in pairs:
-            prefix, defers, plain, *_ = keys[name]
+            prefix, defers, plain, _, nobodys = keys[name]
             if not plain:
                 self._key(name, ordinal)
             ordinal += 1
@@ -491,8 +530,15 @@ class _Walk:
                 self._channel = (*(outer or ()), *ids, name)
                 ordinal = self.value(item, name, key, ordinal)
                 self._channel = outer
-            elif not prefix and not defers and type(item) is str and item in _words and self._is_nothing(item):
-                ordinal += 1
+            elif not prefix and type(item) is str and (not defers or not keys.prefix(name, key)):
+                if item in _words and self._is_nothing(item):
+                    ordinal += 1
+                elif shared and not nobodys and item in shared and not (self._role and name in _SAID):
+                    self.leaves.append(shared[item])
+                    self.ordinals.append(ordinal)
+                    ordinal += 1
+                else:
+                    ordinal = self._text(item, "", name, key, ordinal)
             else:
                 ordinal = self.value(item, name, key, ordinal)
         return ordinal
@@ -503,11 +549,15 @@ class _Walk:
     def _key(self, name: str, ordinal: int) -> None:
         """Keep a key that may hold private data."""
         self._quotes += name.count('"')
-        self.leaves.append(Leaf(name, "", ordinal))
+        self._add(Leaf(name, "", ordinal), ordinal)
+
+    def _add(self, leaf: Leaf, ordinal: int) -> None:
+        self.leaves.append(leaf)
+        self.ordinals.append(ordinal)
 
     def _number(self, value: int, key: str, parent: str, ordinal: int) -> None:
         if value >= MIN_NUMBER and value >= self._keys.least(key, parent):
-            self.leaves.append(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True))
+            self._add(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True), ordinal)
 
     def _turn(self, text: str) -> str:
         """Return what was asked, as context, if the text is a user's answer to a model's question."""
@@ -527,7 +577,7 @@ class _Walk:
                 leaf = Leaf(text, prefix, ordinal)
                 if self._columns is not None:
                     leaf.column = self._columns[key, parent]
-                self.leaves.append(leaf)
+                self._add(leaf, ordinal)
             return ordinal + 1
         if not text:
             return ordinal + 1
@@ -538,12 +588,14 @@ class _Walk:
         elif self._pieces is not None and not (looks_like_json(text) or holds_events(text)):
             leaf.piece_of = (*self._pieces, parent, key)
         elif (text[0] in _JSON_BEGINS and looks_like_json(text)) or holds_events(text):
-            child = _plant(text, self._keys, key, parent, self._depth + 1, None, self._deadline)
+            child = _plant(text, self._keys, key, parent, self._depth + 1, None, self._deadline, shared=self._shared)
             if not child.whole:
                 leaf.child = child
         elif self._columns is not None:
             leaf.column = self._columns[key, parent]
-        self.leaves.append(leaf)
+        elif self._shared is not None and not prefix and not leaf.is_nobodys and '"' not in text:
+            leaf = self._shared.setdefault(text, leaf)
+        self._add(leaf, ordinal)
         return ordinal + 1
 
 

@@ -17,6 +17,7 @@ from freezeframe_redaction.casts.book import NOTHING
 from freezeframe_redaction.casts.casting import Casting
 from freezeframe_redaction.deadline import NEVER, UNBOUNDED, Allowance, Deadline, OutOfTimeError
 from freezeframe_redaction.keyring.keys import TenantKey
+from freezeframe_redaction.leaves import walk
 from freezeframe_redaction.leaves.bodies import Plan, plan_body
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.leaves.unread import CLASS as UNREAD
@@ -78,6 +79,7 @@ class SpanRedaction:
         scope, of_scope = self._once(span.scope, self._scopes, allowance)
 
         def redact(item: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
+            item = item if resource is span.resource and scope is span.scope else replace(item, resource=resource, scope=scope)
             return self._redact(item, deadline, None if reason == REQUEST_TOO_SLOW else casting)  # hashes hold no forms
 
         made, surrogates = self._in_time(with_plain_bodies(span), redact, allowance)
@@ -86,7 +88,7 @@ class SpanRedaction:
         stamp[genai.REDACTION_SURROGATES] = orjson.dumps(listed | surrogates, option=orjson.OPT_SORT_KEYS).decode()
         if UNREAD in surrogates.values():
             stamp[genai.REDACTION_UNREAD] = reason
-        return replace(made, attributes={**made.attributes, **stamp}, resource=resource, scope=scope)
+        return made.with_attributes(stamp)
 
     def _in_time(self, item: _Item, redact: Callable[[_Item, Deadline], _Made[_Item]], allowance: Allowance) -> _Made[_Item]:
         """Return the item redacted; of one that takes too long the longest texts are hashed, then all of them.
@@ -121,7 +123,7 @@ class SpanRedaction:
         work = Work(self._texts, deadline, span.trace_id, casting)
         cast = NOTHING if casting is None else casting.cast
         keys = self._texts.keys_for(casting)
-        bodies = [body for names in _BODIES if (body := _plan(keys, span.attributes, deadline, *names)) is not None]
+        bodies = [body for names in _BODIES if (body := _plan(keys, span.attributes, deadline, work.shared, *names))]
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
         texts = [work.text(body.plan.text, "", body.body_name) for body in bodies]
@@ -179,7 +181,8 @@ class SpanRedaction:
         work.settle()
         work.finish()
         changed: dict[str, Any] = {name: text.made for name, text in texts.items()}
-        return replace(item, attributes=attributes, **changed), work.surrogates
+        made = replace(item, attributes=attributes, **changed)
+        return item if made == item else made, work.surrogates
 
 
 def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:
@@ -231,6 +234,7 @@ def _plan(
     keys: KeyContexts,
     attributes: Attributes,
     deadline: Deadline,
+    shared: walk.SharedLeaves,
     body_name: str,
     headers_name: str,
     omitted_name: str,
@@ -242,5 +246,5 @@ def _plan(
     sizes = attributes.get(sizes_name) if sizes_name else None
     borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
     headers = attributes.get(headers_name)
-    plan = plan_body(keys, body, borders, headers if isinstance(headers, str) else "", deadline)
+    plan = plan_body(keys, body, borders, headers if isinstance(headers, str) else "", deadline, shared)
     return _PlannedBody(plan, body, body_name, omitted_name, sizes_name)

@@ -117,6 +117,7 @@ class Work:
         self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Tree]] = []
         self._names: list[tuple[dict[str, AttributeValue], str, Text]] = []
         self.nodes: list[walk.Tree] = []
+        self.shared: walk.SharedLeaves = {}
         self.surrogates: dict[str, str] = {}
 
     def text(self, text: str, key: str = "", history: str = "") -> Text:
@@ -149,7 +150,9 @@ class Work:
         return made
 
     def _plant(self, text: Text, at: int, raw: str, key: str) -> None:
-        text.nodes[at] = walk.parse_tree(raw, self._redaction.keys_for(self._casting), key, deadline=self._deadline)
+        text.nodes[at] = walk.parse_tree(
+            raw, self._redaction.keys_for(self._casting), key, deadline=self._deadline, shared=self.shared
+        )
         self.nodes.append(text.nodes[at])
 
     def _read(self, text: Text, stale: Iterable[int | None]) -> None:
@@ -230,6 +233,7 @@ class Work:
                 names.update(text.known[0].names())
         names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline, casting=self._casting)
         self._beside = Repeats(names)
+        self.shared = {}
         casting = self._casting
         cast = None if casting is None else casting.cast
         is_same = cast is before

@@ -139,7 +139,7 @@ class TriggerEngine:
                 lane.scan(data, match_event_handler=hit, scratch=scratch)
             except hyperscan.ScanTerminated:
                 raise OutOfTimeError from None
-            deadline.check()
+        deadline.check_for(len(data))
         hits.sort()
         return hits
 

@@ -34,6 +34,7 @@ _BY_WORDS_ALONE: Final = frozenset(
 _REACH: Final = 48
 _MAX_WORDS: Final = 5
 _FAMOUS_WORDS: Final = frozenset(word for name in FAMOUS for word in name.split())
+_FAMOUS_FIRST: Final = frozenset(name.partition(" ")[0] for name in FAMOUS)
 _BEHIND = frozenset(phrases("namesakes.behind"))
 _BEHIND_WITH_CAPITAL = frozenset(phrases("namesakes.behind_with_capital"))
 _BETWEEN = frozenset(phrases("namesakes.between"))
@@ -63,10 +64,12 @@ def is_nobodys(text: str, low: int, high: int, found: Candidate) -> bool:
 
 
 def _is_famous(text: str, words: _Spans, first: int, last: int) -> bool:
-    spelled = [text[start:end].lower().replace(".", "").removesuffix("'s").removesuffix("’s") for start, end in words]
-    if _FAMOUS_WORDS.isdisjoint(spelled[first : last + 1]):
+    if _FAMOUS_WORDS.isdisjoint([_spelled(text, *word) for word in words[first : last + 1]]):
         return False
+    spelled = [_spelled(text, *word) for word in words]
     for start in range(max(0, first - _MAX_WORDS + 1), last + 1):
+        if spelled[start] not in _FAMOUS_FIRST:
+            continue
         for end in range(start, min(len(words), start + _MAX_WORDS)):
             if end > start and not _FORMS.gap.fullmatch(text, words[end - 1][1], words[end][0]):
                 break
@@ -75,6 +78,10 @@ def _is_famous(text: str, words: _Spans, first: int, last: int) -> bool:
                 if not any(_may_be_of_a_name(spelled[index]) for index in others):
                     return True
     return False
+
+
+def _spelled(text: str, start: int, end: int) -> str:
+    return text[start:end].lower().replace(".", "").removesuffix("'s").removesuffix("’s")
 
 
 def _may_be_of_a_name(word: str) -> bool:
