@@ -25,7 +25,7 @@ from agents_projects import HELD_OUT, LEARNED, READ, digest, leaves
 from name_documents import recorded
 
 from freezeframe_redaction import load_policy
-from freezeframe_redaction.leaves import walk
+from freezeframe_redaction.leaves import tree, walk
 from freezeframe_redaction.scanner import Scanner
 
 SHARES = {"react": 32}
@@ -59,7 +59,7 @@ class Finding:
 def leaves_of_the_recorded_data(scanner: Scanner) -> Iterator[str]:
     """Yield the texts that the recorded data have."""
     for document in recorded(Path(os.environ["FREEZEFRAME_DATA"])):
-        yield from (leaf.text for leaf in walk.leaves_of(walk.parse_tree(document.text, scanner.keys)))
+        yield from (leaf.text for leaf in tree.leaves_of(walk.parse_tree(document.text, scanner.keys)))
 
 
 def findings(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
 
 REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
@@ -167,7 +167,7 @@ def test_searching_and_counting_agree(rnd: st.DataObject, way: str) -> None:
     """Whichever leaves are changed, searching for their spelling writes what reading token by token writes."""
     text, _ = _written(_document(rnd, way))
     node = walk.parse_tree(text, KeyContexts())
-    for leaf in walk.leaves_of(node):
+    for leaf in tree.leaves_of(node):
         if rnd.draw(st.booleans()):
             start, end = sorted((rnd.draw(st.integers(0, len(leaf.text))), rnd.draw(st.integers(0, len(leaf.text)))))
             leaf.edits = [(start, end, "7" if leaf.is_number else 'Q"')]

@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 from name_documents import Document, texts_of
 
-from freezeframe_redaction.leaves import walk
+from freezeframe_redaction.leaves import tree, walk
 from freezeframe_redaction.scanner import Scanner
 
 LEARNED: Final = {
@@ -88,7 +88,7 @@ def leaves(folder: Path, parts: tuple[str, ...], scanner: Scanner, seen: set[str
     """Yield different leaves of a project with their prefixes, and remember them."""
     size = 0
     for document in traffic(folder, parts):
-        for leaf in walk.leaves_of(walk.parse_tree(document.text, scanner.keys)):
+        for leaf in tree.leaves_of(walk.parse_tree(document.text, scanner.keys)):
             text = leaf.text
             if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MAX_LEAF_CHARS or text in seen:
                 continue

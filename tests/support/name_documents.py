@@ -18,7 +18,7 @@ from freezeframe_redaction import load_policy
 from freezeframe_redaction.detectors import people
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.detectors.people import evidence, names
-from freezeframe_redaction.leaves import walk
+from freezeframe_redaction.leaves import tree, walk
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.scanner import Scanner
 
@@ -140,7 +140,7 @@ def possible_names(documents: Iterable[Document]) -> Iterator[list[Possible]]:
     batch: list[tuple[str, str, Document]] = []
     for document in documents:
         for leaf in (
-            walk.leaves_of(walk.parse_tree(document.text, scanner.keys)) if len(document.text) < _MAX_FILE_BYTES else ()
+            tree.leaves_of(walk.parse_tree(document.text, scanner.keys)) if len(document.text) < _MAX_FILE_BYTES else ()
         ):
             text = leaf.text
             if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MAX_LEAF_CHARS:

@@ -28,7 +28,7 @@ from freezeframe_redaction.casts.forms import (
     speaks_of_an_end,
 )
 from freezeframe_redaction.detectors.lexicon import COMMON
-from freezeframe_redaction.leaves import walk
+from freezeframe_redaction.leaves import tree, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.memory import Memory
 
@@ -379,7 +379,7 @@ def _places(word: str, text: str) -> Iterator[int]:
         at = text.find(word, at + size)
 
 
-def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
+def merged(edits: Sequence[tree.Span], hits: Sequence[Hit]) -> list[tree.Span]:
     """Return the edits with the hits. A hit replaces the edits that it covers; if it sticks out of one, that one grows."""
     left = sorted(edits)
     for hit in [hit for hit in hits if hit[:3] not in left]:

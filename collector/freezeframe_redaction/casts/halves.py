@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from freezeframe_redaction.casts.book import Cast
-from freezeframe_redaction.leaves.walk import Leaf
+from freezeframe_redaction.leaves.tree import Leaf
 
 _FIRST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:first|given|fore)(?:[_ -]?name)?|vorname|pr[eé]nom|nombre): ")
 _LAST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:last|family|sur)(?:[_ -]?name)?|nachname|nom|apellidos?): ")

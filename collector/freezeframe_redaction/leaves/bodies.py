@@ -18,7 +18,7 @@ from typing import Any, cast
 import orjson
 
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_schemas.body_text import read_text, write_text
 from freezeframe_schemas.decompression import CutShortError, decompressed
@@ -43,7 +43,7 @@ class RedactedBody:
 class Plan:
     """A body in progress: what is to be settled with the rest of the span, and what to do with the result."""
 
-    nodes: tuple[walk.Tree, ...]
+    nodes: tuple[tree.Tree, ...]
     """The trees of the text, if it is a stream or came in chunks."""
     finish: Callable[[str], RedactedBody]
     """Makes the body from the settled nodes and from what the text became."""
@@ -57,7 +57,7 @@ def plan_body(
     sizes: tuple[int, ...],
     headers: str,
     deadline: Deadline = NEVER,
-    shared: walk.SharedLeaves | None = None,
+    shared: tree.SharedLeaves | None = None,
 ) -> Plan:
     """Return the plan of a body: settle its nodes and text, then `finish` gives the redacted body and its chunks' sizes."""
     encoding = header(headers, "content-encoding").lower()
@@ -154,7 +154,7 @@ def _plan_plain(
     sizes: tuple[int, ...],
     content_type: str,
     deadline: Deadline,
-    shared: walk.SharedLeaves | None,
+    shared: tree.SharedLeaves | None,
 ) -> Plan:
     text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
@@ -183,7 +183,7 @@ def _like(body: str | bytes, made: str, codec: str) -> str | bytes:
 
 
 def _plan_frames(
-    keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline, shared: walk.SharedLeaves | None
+    keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline, shared: tree.SharedLeaves | None
 ) -> Plan:
     """Return the plan of a binary event stream: its payloads spell one answer; frames get new lengths and checksums."""
     messages = eventstream.parse(body)
@@ -219,7 +219,7 @@ class _Payload:
 
     __slots__ = ("_inner", "_raw", "_text", "node")
 
-    def __init__(self, keys: KeyContexts, raw: bytes, deadline: Deadline, shared: walk.SharedLeaves | None) -> None:
+    def __init__(self, keys: KeyContexts, raw: bytes, deadline: Deadline, shared: tree.SharedLeaves | None) -> None:
         self._raw = raw
         try:
             self._text = raw.decode()
@@ -276,7 +276,7 @@ _LINE = re.compile(r"[^\r\n]+")
 """`str.splitlines` knows more line ends, which JSON strings may hold unescaped (U+2028)."""
 
 
-def _move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], codec: str) -> tuple[int, ...]:
+def _move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[tree.Span], codec: str) -> tuple[int, ...]:
     """Return the sizes of the chunks after the edits; a border inside an edit moves in proportion.
 
     Sizes count bytes of the text's encoding; they add up to the new length.

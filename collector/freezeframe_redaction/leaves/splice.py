@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from freezeframe_redaction.leaves.walk import Leaf, Span, Tree
+from freezeframe_redaction.leaves.tree import Leaf, Span, Tree
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*|NaN|-?Infinity', re.DOTALL)
 """A string or a number, including what Python's parser takes for one."""

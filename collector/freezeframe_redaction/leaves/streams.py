@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
 
 
@@ -23,8 +23,8 @@ from freezeframe_redaction.leaves.key_context import KeyContexts
 class Stream:
     """The pieces of one channel and the tree of the text that they spell."""
 
-    pieces: Sequence[walk.Leaf]
-    node: walk.Tree
+    pieces: Sequence[tree.Leaf]
+    node: tree.Tree
 
     def distribute(self, *, cut: bool = True) -> None:
         """Pass the edits and findings of the whole text on to the pieces.
@@ -52,13 +52,13 @@ class Stream:
             leaf.findings = _instead(leaf.findings, parts, parts)
         return bool(edits)
 
-    def crossing(self, spans: Sequence[walk.Span]) -> list[walk.Span]:
+    def crossing(self, spans: Sequence[tree.Span]) -> list[tree.Span]:
         """Return those of the spans that cross a border between pieces."""
         borders = list(accumulate(len(piece.text) for piece in self.pieces))
         return [span for span in spans if bisect_right(borders, span[0]) < bisect_right(borders, span[1] - 1)]
 
 
-def _instead(spans: Sequence[walk.Span], places: Sequence[walk.Span], new: Sequence[walk.Span]) -> list[walk.Span]:
+def _instead(spans: Sequence[tree.Span], places: Sequence[tree.Span], new: Sequence[tree.Span]) -> list[tree.Span]:
     """Return the spans with new ones instead of those that overlap the places."""
     kept = [one for one in spans if all(one[1] <= start or one[0] >= end for start, end, _ in places)]
     return sorted([*kept, *new])
@@ -68,17 +68,17 @@ _JOINS: Final = frozenset("._-+@%/:=")
 """What stands inside values: a piece that ends or begins with it is not the whole of one."""
 
 
-def spelled(leaves: Iterable[walk.Leaf], known: Callable[[str], Sequence[tuple[int, int]]] = lambda text: ()) -> list[Stream]:
+def spelled(leaves: Iterable[tree.Leaf], known: Callable[[str], Sequence[tuple[int, int]]] = lambda text: ()) -> list[Stream]:
     """Return the texts that pieces of a generator may spell; each leaf holds what was found in it alone.
 
     A piece that is the whole of a value is not joined to others: ``"Maria", "maria@corp.io"`` is a list. A surrogate,
     which `known` finds, is one, too.
     """
-    groups: dict[walk.Channel, list[walk.Leaf]] = {}
+    groups: dict[tree.Channel, list[tree.Leaf]] = {}
     for leaf in leaves:
         if leaf.piece_of is not None:
             groups.setdefault(leaf.piece_of, []).append(leaf)
-    runs: list[list[walk.Leaf]] = []
+    runs: list[list[tree.Leaf]] = []
     for pieces in groups.values():
         if len(pieces) > 1:
             whole = _whole(pieces)
@@ -91,33 +91,33 @@ def spelled(leaves: Iterable[walk.Leaf], known: Callable[[str], Sequence[tuple[i
     return [_whole(run) for run in runs if len(run) > 1]
 
 
-def _is_value(leaf: walk.Leaf, known: Callable[[str], Sequence[tuple[int, int]]]) -> bool:
+def _is_value(leaf: tree.Leaf, known: Callable[[str], Sequence[tuple[int, int]]]) -> bool:
     spans = [*known(leaf.text), *((start, end) for start, end, _ in leaf.edits)]
     return bool(spans) and min(spans)[0] == 0 and max(end for _, end in spans) == len(leaf.text)
 
 
-def _whole(pieces: Sequence[walk.Leaf]) -> Stream:
+def _whole(pieces: Sequence[tree.Leaf]) -> Stream:
     text = "".join(piece.text for piece in pieces)
-    return Stream(pieces, walk.Tree(text, [walk.Leaf(text, pieces[0].prefix, 0)], whole=True))
+    return Stream(pieces, tree.Tree(text, [tree.Leaf(text, pieces[0].prefix, 0)], whole=True))
 
 
-def gather(nodes: Sequence[walk.Tree], keys: KeyContexts, deadline: Deadline = NEVER) -> tuple[list[walk.Leaf], list[Stream]]:
+def gather(nodes: Sequence[tree.Tree], keys: KeyContexts, deadline: Deadline = NEVER) -> tuple[list[tree.Leaf], list[Stream]]:
     """Return the leaves to scan below the nodes: single ones, and those of the texts that streams spell."""
-    leaves: list[walk.Leaf] = []
-    channels: dict[walk.Channel, list[walk.Leaf]] = {}
+    leaves: list[tree.Leaf] = []
+    channels: dict[tree.Channel, list[tree.Leaf]] = {}
     for node in nodes:
-        for leaf in walk.leaves_of(node):
+        for leaf in tree.leaves_of(node):
             if leaf.channel is None:
                 leaves.append(leaf)
             else:
                 channels.setdefault(leaf.channel, []).append(leaf)
     streams = [_assemble(pieces, keys, deadline) for pieces in channels.values()]
     for stream in streams:
-        leaves.extend(walk.leaves_of(stream.node))
+        leaves.extend(tree.leaves_of(stream.node))
     return list(dict.fromkeys(leaves)), streams  # trees may share leaves
 
 
-def _assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline) -> Stream:
+def _assemble(pieces: Sequence[tree.Leaf], keys: KeyContexts, deadline: Deadline) -> Stream:
     """Return the stream of the pieces, in the order given."""
     first = pieces[0]
     text = first.text if len(pieces) == 1 else "".join(piece.text for piece in pieces)
@@ -144,11 +144,11 @@ def _to_the_first(note: str, left: int, right: int, length: int) -> str:
 
 
 def _split(
-    pieces: Sequence[walk.Leaf], spans: Sequence[walk.Span], share: _Share
-) -> Iterator[tuple[walk.Leaf, list[walk.Span]]]:
+    pieces: Sequence[tree.Leaf], spans: Sequence[tree.Span], share: _Share
+) -> Iterator[tuple[tree.Leaf, list[tree.Span]]]:
     """Yield each piece that has a part of the spans, with its parts."""
     ends = list(accumulate(len(piece.text) for piece in pieces))
-    held: dict[int, list[walk.Span]] = {}
+    held: dict[int, list[tree.Span]] = {}
     for start, end, note in spans:
         for at in range(bisect_right(ends, start), len(ends)):
             begin = ends[at] - len(pieces[at].text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final, cast
 
@@ -18,6 +18,7 @@ import orjson
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves.key_context import FIELD_VALUES, MIN_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 from freezeframe_redaction.leaves.tables import MIN_ROWS, lines_of_json, tables_in
+from freezeframe_redaction.leaves.tree import Channel, Columns, Leaf, SharedLeaves, Tree
 
 DELTA_KEYS: Final = frozenset(
     "delta content text arguments partial_json thinking reasoning reasoning_content refusal transcript completion response"
@@ -65,111 +66,6 @@ _MAX_QUESTION_LENGTH: Final = 130
 _MAX_ANSWER_LENGTH: Final = 80
 _MAX_WORDS: Final = 20_000
 
-Channel = tuple[object, ...]
-"""What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
-Span = tuple[int, int, str]
-"""Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
-
-
-class KeyColumn:
-    """Properties shared by the values of one key in a table or a list of records."""
-
-    __slots__ = ("class_", "headings", "holds_things", "is_judged", "key", "kinds")
-
-    def __init__(self, key: str, headings: Sequence[str]) -> None:
-        self.key = key
-        self.headings = headings
-        """Those of the whole table."""
-        self.is_judged = False
-        self.class_ = ""
-        """What all of its values are, once that is judged; empty if each is read by itself."""
-        self.holds_things = False
-        """It names no people, though a person may be called the same."""
-        self.kinds: dict[str, str | None] = {}
-        """Value -> the kind of it, None if it has not the form of one."""
-
-
-class _Columns(dict[tuple[str, str], KeyColumn]):
-    """The columns of one table, by key and the key around it."""
-
-    def __init__(self, headings: Sequence[str]) -> None:
-        super().__init__()
-        self._headings = headings
-
-    def __missing__(self, place: tuple[str, str]) -> KeyColumn:
-        made = self[place] = KeyColumn(place[0], self._headings)
-        return made
-
-
-class Leaf:
-    """One string or long number of a document."""
-
-    __slots__ = (
-        "channel",
-        "child",
-        "column",
-        "edits",
-        "findings",
-        "forms",
-        "is_nobodys",
-        "is_number",
-        "ordinal",
-        "piece_of",
-        "prefix",
-        "text",
-    )
-
-    def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
-        self.text = text
-        self.prefix = prefix
-        """Its key as context, ``"phone: "``, or nothing."""
-        self.ordinal = ordinal
-        """Its position among all strings and numbers of its document; the first one, if it is shared."""
-        self.is_number = is_number
-        self.is_nobodys = False
-        """Its key shows that it is not a person's name."""
-        self.child: Tree | None = None
-        self.column: KeyColumn | None = None
-        """That of the table of many rows in which it is."""
-        self.channel: Channel | None = None
-        """Which stream of deltas the text is a piece of, if it is one."""
-        self.piece_of: Channel | None = None
-        """Which text it may be a piece of, or a value by itself: what a generator yielded."""
-        self.edits: Sequence[Span] = ()
-        """What is replaced in the text, in order, without overlap."""
-        self.findings: Sequence[Span] = ()
-        """What was found in the text; the note is the redactor's."""
-        self.forms: Sequence[tuple[str, str]] = ()
-        """What replaces forms of the run's values in it, each with its class."""
-
-
-SharedLeaves = dict[str, Leaf]
-"""Text -> its leaf, for texts without context: the lines of a stream repeat the same ids and names of models."""
-
-
-class Tree:
-    """A text and its leaves, in the order of the text."""
-
-    __slots__ = ("leaves", "ordinals", "raw", "starts", "whole")
-
-    def __init__(
-        self,
-        raw: str,
-        leaves: list[Leaf],
-        *,
-        whole: bool = False,
-        starts: Sequence[int] = (),
-        ordinals: Sequence[int] = (),
-    ) -> None:
-        self.raw = raw
-        self.leaves = leaves
-        self.ordinals = ordinals
-        """The position of each leaf among all strings and numbers of the text; a shared leaf has several."""
-        self.whole = whole
-        """The text is not JSON: its one leaf is all of it."""
-        self.starts = starts
-        """The text is the lines of a stream, or a table: each leaf is a part of it, which begins here."""
-
 
 def parse_tree(
     text: str,
@@ -200,15 +96,6 @@ def plant_number(value: float, keys: KeyContexts, key: str, parent: str = "") ->
     return Tree(text, [Leaf(text, keys.prefix(key, parent), 0, is_number=True)], whole=True)
 
 
-def leaves_of(node: Tree) -> Iterator[Leaf]:
-    """Yield the leaves that hold text or numbers, in order, through all depths."""
-    for leaf in node.leaves:
-        if leaf.child is None:
-            yield leaf
-        else:
-            yield from leaves_of(leaf.child)
-
-
 def looks_like_json(text: str) -> bool:
     """Return whether the text begins and ends like a JSON object, array or string that is worth parsing."""
     if len(text) < 5 or text[-1] not in _JSON_ENDS:
@@ -225,7 +112,7 @@ def _plant(
     depth: int,
     channel: Channel | None,
     deadline: Deadline,
-    columns: _Columns | None = None,
+    columns: Columns | None = None,
     shared: SharedLeaves | None = None,
 ) -> Tree:
     deadline.check_for(len(text))
@@ -294,7 +181,7 @@ def _plant_lines(text: str, keys: KeyContexts, depth: int, deadline: Deadline) -
     """Return the tree of a text whose lines are JSON objects; a line that is not one is read as a text."""
     leaves: list[Leaf] = []
     starts: list[int] = []
-    columns: _Columns | None = None
+    columns: Columns | None = None
     for line in _LINE.finditer(text):
         leaf = Leaf(line.group(), "", len(leaves))
         try:
@@ -302,7 +189,7 @@ def _plant_lines(text: str, keys: KeyContexts, depth: int, deadline: Deadline) -
         except ValueError:
             held = None
         if type(held) is dict:
-            columns = _Columns(tuple(cast("dict[str, Any]", held))) if columns is None else columns
+            columns = Columns(tuple(cast("dict[str, Any]", held))) if columns is None else columns
             child = _plant(leaf.text, keys, "", "", depth + 1, None, deadline, columns if is_record(held) else None)
             leaf.child = None if child.whole else child
         leaves.append(leaf)
@@ -323,7 +210,7 @@ def _plant_tables(text: str, keys: KeyContexts) -> Tree | None:
 
     past = 0
     for table in tables_in(text):
-        columns = _Columns(table.headings)
+        columns = Columns(table.headings)
         add(past, table.begin)
         told = [(_key_of(heading, keys), columns[heading, ""]) for heading in table.headings]
         for row in table.rows:
@@ -385,7 +272,7 @@ class _Walk:
         depth: int,
         channel: Channel | None,
         deadline: Deadline,
-        columns: _Columns | None,
+        columns: Columns | None,
         shared: SharedLeaves | None,
     ) -> None:
         self._keys = keys
@@ -473,7 +360,7 @@ class _Walk:
             return self._list(rows, key, parent, ordinal)
         outer = self._columns
         if outer is None and len(rows) >= MIN_ROWS:
-            self._columns = _Columns(cast("list[str]", columns))
+            self._columns = Columns(cast("list[str]", columns))
         for row in rows:
             if type(row) is list and len(cast("list[Any]", row)) == len(cast("list[Any]", columns)):
                 for column, cell in zip(cast("list[str]", columns), cast("list[Any]", row), strict=True):
@@ -488,7 +375,7 @@ class _Walk:
             # A pair, as headers are kept: the first names the second.
             return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
         if self._columns is None and len(items) >= MIN_ROWS and is_record(items[0]):
-            self._columns = _Columns(tuple(items[0]))
+            self._columns = Columns(tuple(items[0]))
             ordinal = self._list(items, key, parent, ordinal)
             self._columns = None
             return ordinal

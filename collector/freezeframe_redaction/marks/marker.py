@@ -20,7 +20,7 @@ from freezeframe_redaction.casts.casting import Indexes, MakesSurrogates
 from freezeframe_redaction.casts.forms import NAME
 from freezeframe_redaction.detectors import encoded
 from freezeframe_redaction.keyring.keys import TenantKey
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.streams import gather, spelled
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Candidate
@@ -287,10 +287,10 @@ class Marker:
             one.cross(cut=False)
         return splice.render(node)
 
-    def _place_marks(self, leaves: Sequence[walk.Leaf]) -> None:
+    def _place_marks(self, leaves: Sequence[tree.Leaf]) -> None:
         """Mark each leaf."""
         for leaf, marks in zip(leaves, self._marks_in(leaves), strict=True):
-            edits: list[walk.Span] = []
+            edits: list[tree.Span] = []
             for mark in marks:
                 if mark.value.class_ == encoded.CLASS:
                     inner = self.mark(mark.value.text)
@@ -300,7 +300,7 @@ class Marker:
                     edits.append((mark.start, mark.end, self._token(mark.value)))
             leaf.edits = edits
 
-    def _marks_in(self, leaves: Sequence[walk.Leaf]) -> list[Sequence[_Mark]]:
+    def _marks_in(self, leaves: Sequence[tree.Leaf]) -> list[Sequence[_Mark]]:
         """Return the marks of each leaf, in order: a name that was found once is marked wherever it is in the text."""
         unknown = list({key: None for leaf in leaves if (key := (leaf.text, leaf.prefix)) not in self._marks})
         fresh: dict[tuple[str, str], Sequence[_Mark]] = dict.fromkeys(unknown, ())

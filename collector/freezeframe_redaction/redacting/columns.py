@@ -16,7 +16,7 @@ from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.classes import test_of
 from freezeframe_redaction.leaves.tables import MIN_ROWS
-from freezeframe_redaction.leaves.walk import KeyColumn, Leaf
+from freezeframe_redaction.leaves.tree import KeyColumn, Leaf
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.surrogates.invented import holds_invented
 

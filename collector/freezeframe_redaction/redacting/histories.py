@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import orjson
 
 from freezeframe_redaction.casts.book import MAX_VALUE_LENGTH, NOTHING, Cast
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.redacting.repeats import Repeats
 
@@ -39,7 +39,7 @@ MIN_HISTORY_LENGTH: Final = 400
 class HistoryPart:
     """Findings in the beginning of a history, or in one addition to it; each was read as a separate text."""
 
-    edits: Sequence[walk.Span]
+    edits: Sequence[tree.Span]
     """What was replaced, in offsets of that text."""
     surrogates: Mapping[str, str]
     names: Mapping[str, str]

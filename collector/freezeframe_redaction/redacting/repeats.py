@@ -12,7 +12,7 @@ from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.detectors.people.names import MARKS
-from freezeframe_redaction.leaves.walk import Span
+from freezeframe_redaction.leaves.tree import Span
 
 CLASS = "PERSON"
 _MIN_LETTERS: Final = 3

@@ -17,7 +17,7 @@ from freezeframe_redaction.casts.book import NOTHING
 from freezeframe_redaction.casts.casting import Casting
 from freezeframe_redaction.deadline import NEVER, UNBOUNDED, Allowance, Deadline, OutOfTimeError
 from freezeframe_redaction.keyring.keys import TenantKey
-from freezeframe_redaction.leaves import walk
+from freezeframe_redaction.leaves import tree
 from freezeframe_redaction.leaves.bodies import Plan, plan_body
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.leaves.unread import CLASS as UNREAD
@@ -234,7 +234,7 @@ def _plan(
     keys: KeyContexts,
     attributes: Attributes,
     deadline: Deadline,
-    shared: walk.SharedLeaves,
+    shared: tree.SharedLeaves,
     body_name: str,
     headers_name: str,
     omitted_name: str,

@@ -18,7 +18,7 @@ from freezeframe_redaction.casts.halves import halves
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors import encoded, line_breaks
 from freezeframe_redaction.detectors.people import evidence
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.leaves.streams import Stream, gather, spelled
 from freezeframe_redaction.maker import Maker
@@ -36,7 +36,7 @@ from freezeframe_schemas.span import AttributeValue
 class LeafOutcome:
     """Replacements in a leaf's text. Offsets are those of the leaf."""
 
-    edits: tuple[walk.Span, ...]
+    edits: tuple[tree.Span, ...]
     findings: tuple[tuple[int, int, str, str], ...]
     """Start, end, class, detector."""
     surrogates: tuple[tuple[str, str], ...]
@@ -102,7 +102,7 @@ class Texts:
 
     def name_judgements(self, text: str) -> Iterator[tuple[str, evidence.NameJudgement]]:
         """Yield the names that the rules accept and the learned evidence judges (see `Redactor.name_judgements`)."""
-        leaves = [(leaf.text, leaf.prefix) for leaf in walk.leaves_of(walk.parse_tree(text, self.keys))]
+        leaves = [(leaf.text, leaf.prefix) for leaf in tree.leaves_of(walk.parse_tree(text, self.keys))]
         for (_, prefix), (view, kept) in zip(leaves, self._scanner.before_evidence(leaves), strict=False):
             for one in self._scanner.judged(view, kept, prefix, 0, len(view)):
                 yield view[one.item[0].start : one.item[0].end], one
@@ -130,7 +130,7 @@ class Texts:
         node = walk.plant_number(value, self.keys, *_names(path))
         return value if node is None else splice.as_number(self._whole(node, found), value, found.surrogates)
 
-    def _whole(self, node: walk.Tree, found: _Found) -> str:
+    def _whole(self, node: tree.Tree, found: _Found) -> str:
         self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline, casting=found.casting)
         for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
@@ -141,7 +141,7 @@ class Texts:
 
     def settle(
         self,
-        nodes: Sequence[walk.Tree],
+        nodes: Sequence[tree.Tree],
         surrogates: dict[str, str],
         *,
         names: Mapping[str, str] = {},
@@ -190,10 +190,10 @@ class Texts:
         return all_names
 
     def _read(
-        self, leaves: Sequence[walk.Leaf], deadline: Deadline, *, with_findings: bool
-    ) -> list[tuple[walk.Leaf, LeafOutcome]]:
+        self, leaves: Sequence[tree.Leaf], deadline: Deadline, *, with_findings: bool
+    ) -> list[tuple[tree.Leaf, LeafOutcome]]:
         """Fill in the edits of leaves; return those in which something was found."""
-        read: list[tuple[walk.Leaf, LeafOutcome]] = []
+        read: list[tuple[tree.Leaf, LeafOutcome]] = []
         for leaf, outcome in self._outcomes(leaves, deadline):
             if leaf.is_number:
                 outcome = self._as_number(leaf.text, outcome)
@@ -203,7 +203,7 @@ class Texts:
             read.append((leaf, outcome))
         return read
 
-    def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
+    def _replace_forms(self, casting: Casting, leaves: Sequence[tree.Leaf], surrogates: dict[str, str]) -> None:
         """Replace what the cast knows in the leaves, apart from surrogates."""
         for number, hits in casting.index.find([leaf.text for leaf in leaves], self._scanner.known_in):
             leaf = leaves[number]
@@ -218,7 +218,7 @@ class Texts:
 
     def holding(self, classes: frozenset[str], texts: Iterable[str], deadline: Deadline) -> set[str]:
         """Return those of the texts in which a value of the classes was found, whatever they are values of."""
-        outcomes = self._outcomes([walk.Leaf(text, "", 0) for text in texts], deadline)
+        outcomes = self._outcomes([tree.Leaf(text, "", 0) for text in texts], deadline)
         return {leaf.text for leaf, outcome in outcomes if not classes.isdisjoint(found[2] for found in outcome.findings)}
 
     def recall(self, text: str, key: str, run: str = "") -> SettledText | None:
@@ -233,7 +233,7 @@ class Texts:
         self._texts.put(places, 2 * len(text))
 
     def finish(
-        self, text: str, nodes: Mapping[int, walk.Tree], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
+        self, text: str, nodes: Mapping[int, tree.Tree], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
     ) -> tuple[str, SettledText | None]:
         """Return the redacted text, from its settled node or from those of the parts that were read.
 
@@ -249,7 +249,7 @@ class Texts:
         knows = all(known for _, known in parts.values()) and made.is_untouched_by(names, text)
         return made.text, made if knows else None
 
-    def _part(self, node: walk.Tree, casting: Casting | None) -> tuple[HistoryPart, bool]:
+    def _part(self, node: tree.Tree, casting: Casting | None) -> tuple[HistoryPart, bool]:
         """Return what was found in a node; and False if that is not all: for a stream, or if it is forgotten.
 
         With a cast for a number, too, which may have become another one than its outcome says.
@@ -257,7 +257,7 @@ class Texts:
         surrogates: dict[str, str] = {}
         own: dict[str, str] = {}
         knows = True
-        for leaf in walk.leaves_of(node):
+        for leaf in tree.leaves_of(node):
             if leaf.channel is not None or leaf.piece_of is not None:
                 knows = False
             elif leaf.edits:
@@ -272,11 +272,11 @@ class Texts:
 
     # -- leaves --------------------------------------------------------------------------------------------------------
 
-    def _outcomes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> list[tuple[walk.Leaf, LeafOutcome]]:
+    def _outcomes(self, leaves: Sequence[tree.Leaf], deadline: Deadline) -> list[tuple[tree.Leaf, LeafOutcome]]:
         """Return the leaves in which something was found, with what they become."""
         columns.judge(leaves, lambda sample: self._wholes(sample, deadline))
-        found: list[tuple[walk.Leaf, LeafOutcome]] = []
-        unknown: list[tuple[_Place, walk.Leaf]] = []
+        found: list[tuple[tree.Leaf, LeafOutcome]] = []
+        unknown: list[tuple[_Place, tree.Leaf]] = []
         recall = self._leaves.get
         for leaf in leaves:
             wanted = self._place(leaf)
@@ -307,7 +307,7 @@ class Texts:
             found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
         return found
 
-    def _place(self, leaf: walk.Leaf) -> _Place:
+    def _place(self, leaf: tree.Leaf) -> _Place:
         """Return under which the outcome of a leaf is remembered: its key decides it, or its column."""
         column = leaf.column
         if column is None or leaf.is_number:
@@ -320,7 +320,7 @@ class Texts:
             return leaf.text, leaf.prefix
         return leaf.text, f"{_IN_COLUMN}{column.class_}"
 
-    def _wholes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> Iterator[str]:
+    def _wholes(self, leaves: Sequence[tree.Leaf], deadline: Deadline) -> Iterator[str]:
         """Yield the class of each leaf that is one value and nothing else."""
         for leaf, outcome in self._outcomes(leaves, deadline):
             if len(outcome.findings) == 1:
@@ -329,7 +329,7 @@ class Texts:
                     yield class_
 
     def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]], deadline: Deadline) -> LeafOutcome:
-        edits: list[walk.Span] = []
+        edits: list[tree.Span] = []
         findings: list[tuple[int, int, str, str]] = []
         surrogates: list[tuple[str, str]] = []
         names: list[tuple[str, str]] = []
@@ -374,7 +374,7 @@ class Texts:
         """Return the outcome with a number for each surrogate that is not one: a code or a password may be a number in JSON."""
         if all(new.isdigit() for _, _, new in outcome.edits):
             return outcome
-        edits: list[walk.Span] = []
+        edits: list[tree.Span] = []
         surrogates: list[tuple[str, str]] = []
         for (start, end, new), (_, class_) in zip(outcome.edits, outcome.surrogates, strict=True):
             if not new.isdigit():
@@ -391,7 +391,7 @@ class Texts:
         text: str,
         view: View,
         candidate: Candidate,
-        edits: list[walk.Span],
+        edits: list[tree.Span],
         findings: list[tuple[int, int, str, str]],
         surrogates: list[tuple[str, str]],
         deadline: Deadline,
@@ -413,7 +413,7 @@ def _names(path: tuple[str, ...]) -> tuple[str, ...]:
     return ("", "", *path)[:-3:-1]
 
 
-def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
+def _repeat(names: Mapping[str, str], leaves: Sequence[tree.Leaf], *, with_findings: bool) -> None:
     """Replace the names wherever else they occur in the leaves."""
     search = repeats.Repeats(names)
     for leaf in leaves:

@@ -12,7 +12,7 @@ from typing import Final
 from freezeframe_redaction.casts.book import Cast, texts_in
 from freezeframe_redaction.casts.casting import Casting
 from freezeframe_redaction.deadline import Deadline
-from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.redacting.histories import MIN_HISTORY_LENGTH, Growth, SettledText
 from freezeframe_redaction.redacting.repeats import Repeats
 from freezeframe_redaction.redacting.texts import Texts
@@ -77,7 +77,7 @@ class Text:
         self.history = history
         """The name under which its run's texts that it may continue are kept; empty if it cannot continue one."""
         self.made = text
-        self.nodes: dict[int, walk.Tree] = {}
+        self.nodes: dict[int, tree.Tree] = {}
         """What is read: the whole text (0), or parts of what it continues, and what was added to that."""
         self.before: SettledText | None = None
         """What the text became earlier."""
@@ -114,10 +114,10 @@ class Work:
         self._values: list[AttributeValue] = []
         """Those that are not texts, and were read one by one."""
         self._places: list[tuple[dict[str, AttributeValue], str, Text]] = []
-        self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Tree]] = []
+        self._numbers: list[tuple[dict[str, AttributeValue], str, tree.Tree]] = []
         self._names: list[tuple[dict[str, AttributeValue], str, Text]] = []
-        self.nodes: list[walk.Tree] = []
-        self.shared: walk.SharedLeaves = {}
+        self.nodes: list[tree.Tree] = []
+        self.shared: tree.SharedLeaves = {}
         self.surrogates: dict[str, str] = {}
 
     def text(self, text: str, key: str = "", history: str = "") -> Text:

@@ -1,0 +1,119 @@
+"""The texts and numbers of a document as leaves, with what is found in them and what replaces it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+Channel = tuple[object, ...]
+"""What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
+Span = tuple[int, int, str]
+"""Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
+
+
+class KeyColumn:
+    """Properties shared by the values of one key in a table or a list of records."""
+
+    __slots__ = ("class_", "headings", "holds_things", "is_judged", "key", "kinds")
+
+    def __init__(self, key: str, headings: Sequence[str]) -> None:
+        self.key = key
+        self.headings = headings
+        """Those of the whole table."""
+        self.is_judged = False
+        self.class_ = ""
+        """What all of its values are, once that is judged; empty if each is read by itself."""
+        self.holds_things = False
+        """It names no people, though a person may be called the same."""
+        self.kinds: dict[str, str | None] = {}
+        """Value -> the kind of it, None if it has not the form of one."""
+
+
+class Columns(dict[tuple[str, str], KeyColumn]):
+    """The columns of one table, by key and the key around it."""
+
+    def __init__(self, headings: Sequence[str]) -> None:
+        super().__init__()
+        self._headings = headings
+
+    def __missing__(self, place: tuple[str, str]) -> KeyColumn:
+        made = self[place] = KeyColumn(place[0], self._headings)
+        return made
+
+
+class Leaf:
+    """One string or long number of a document."""
+
+    __slots__ = (
+        "channel",
+        "child",
+        "column",
+        "edits",
+        "findings",
+        "forms",
+        "is_nobodys",
+        "is_number",
+        "ordinal",
+        "piece_of",
+        "prefix",
+        "text",
+    )
+
+    def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
+        self.text = text
+        self.prefix = prefix
+        """Its key as context, ``"phone: "``, or nothing."""
+        self.ordinal = ordinal
+        """Its position among all strings and numbers of its document; the first one, if it is shared."""
+        self.is_number = is_number
+        self.is_nobodys = False
+        """Its key shows that it is not a person's name."""
+        self.child: Tree | None = None
+        self.column: KeyColumn | None = None
+        """That of the table of many rows in which it is."""
+        self.channel: Channel | None = None
+        """Which stream of deltas the text is a piece of, if it is one."""
+        self.piece_of: Channel | None = None
+        """Which text it may be a piece of, or a value by itself: what a generator yielded."""
+        self.edits: Sequence[Span] = ()
+        """What is replaced in the text, in order, without overlap."""
+        self.findings: Sequence[Span] = ()
+        """What was found in the text; the note is the redactor's."""
+        self.forms: Sequence[tuple[str, str]] = ()
+        """What replaces forms of the run's values in it, each with its class."""
+
+
+SharedLeaves = dict[str, Leaf]
+"""Text -> its leaf, for texts without context: the lines of a stream repeat the same ids and names of models."""
+
+
+class Tree:
+    """A text and its leaves, in the order of the text."""
+
+    __slots__ = ("leaves", "ordinals", "raw", "starts", "whole")
+
+    def __init__(
+        self,
+        raw: str,
+        leaves: list[Leaf],
+        *,
+        whole: bool = False,
+        starts: Sequence[int] = (),
+        ordinals: Sequence[int] = (),
+    ) -> None:
+        self.raw = raw
+        self.leaves = leaves
+        self.ordinals = ordinals
+        """The position of each leaf among all strings and numbers of the text; a shared leaf has several."""
+        self.whole = whole
+        """The text is not JSON: its one leaf is all of it."""
+        self.starts = starts
+        """The text is the lines of a stream, or a table: each leaf is a part of it, which begins here."""
+
+
+def leaves_of(node: Tree) -> Iterator[Leaf]:
+    """Yield the leaves that hold text or numbers, in order, through all depths."""
+    for leaf in node.leaves:
+        if leaf.child is None:
+            yield leaf
+        else:
+            yield from leaves_of(leaf.child)
