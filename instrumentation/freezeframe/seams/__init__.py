@@ -57,6 +57,8 @@ SEAMS: Final = (
     Seam("httpx2", "http.httpx", "httpx2", "model calls and tools' HTTP, each attempt"),
     Seam("urllib3.connectionpool", "http.urllib3", "urllib3", "model calls and tools' HTTP"),
     Seam("requests.adapters", "http.requests", "requests", "its calls of urllib3, by name"),
+    Seam("lm15.transports", "http.lm15", "lm15", "model calls"),
+    Seam("dspy._vendor.lm15.transports", "http.lm15", "dspy", "model calls of its default engine"),
     Seam("langchain_core.tools.base", "frameworks.langchain", "langchain-core", "tools"),
     Seam("langchain_core.retrievers", "frameworks.langchain", "langchain-core", "retrievers"),
     Seam("langchain_core.vectorstores.base", "frameworks.langchain", "langchain-core", "stores"),

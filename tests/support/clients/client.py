@@ -26,6 +26,12 @@ CORE: Final = "core"
 """The environment that the tests have anyway; `make test-clients` makes every other one."""
 
 
+NO_TEAM: Final = "no team was tried"
+MARKED: Final = "no seam sees its tools: they are marked with `@freezeframe.tool`"
+"""Note of a framework."""
+TRACEBACK: Final = "the model is sent the traceback of a tool that fails, which is another one in a replay"
+
+
 class Column(StrEnum):
     """Uses of a client by applications."""
 
@@ -82,6 +88,21 @@ class World:
             return "40 C"
 
         return freezeframe.tool(name=name)(work)
+
+
+def marked(world: World) -> Callable[..., str]:
+    """Return the world's weather as a marked tool, for frameworks whose tools no seam sees."""
+
+    @freezeframe.tool
+    def weather(location: str) -> str:
+        """Get weather information for a location.
+
+        Args:
+            location: the city
+        """
+        return world.weather(location)
+
+    return weather
 
 
 Use = Callable[[World], Any]

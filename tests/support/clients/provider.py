@@ -104,7 +104,7 @@ class _Handler(QuietHandler):
         crossed = Crossed(path=self.path, request=self.read_body())
         self.provider.crossed.append(crossed)
         turn = self.provider.due.popleft() if self.provider.due else Turn(status=418, body=b"the script is at its end")
-        status, headers, pieces = _written(turn)
+        status, headers, pieces = written(turn)
         crossed.status = status
         self.send_response_only(status)
         for name, value in headers:
@@ -127,7 +127,7 @@ class _Handler(QuietHandler):
                 self.wfile.write(b"0\r\n\r\n")
 
 
-def _written(turn: Turn) -> tuple[int, list[tuple[str, str]], list[bytes]]:
+def written(turn: Turn) -> tuple[int, list[tuple[str, str]], list[bytes]]:
     """Return status, headers and the pieces of the body, of which there are several if it is a stream."""
     if not turn.recorded:
         return turn.status, list(turn.headers), [turn.body]

@@ -241,6 +241,27 @@ class Schedule:
         return max(self._started_ns + chunk.offset_ns - time.perf_counter_ns(), 0) / 1e9
 
 
+class ServedChunks:
+    """The recorded chunks; then the end, or the recorded error."""
+
+    def __init__(self, schedule: Schedule, end: BaseException | None) -> None:
+        self._schedule = schedule
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._schedule
+        if self._end is not None:
+            raise self._end
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._schedule:
+            yield chunk
+        if isinstance(self._end, asyncio.CancelledError):
+            await self._schedule.stay_open()
+        if self._end is not None:
+            raise self._end
+
+
 _TRIED_AGAIN: Final = frozenset({408, 409, 429})
 """Statuses below 500 after which SDKs retry."""
 

@@ -7,7 +7,6 @@ are patched instead, and custom transports are not seen; `doctor` reports that.
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -149,7 +148,7 @@ class _Attempt:
         if failure is not None:
             raise self._with_request(failure)
         end, reason = adapter.end_of_stream(answer), answer.response.reason
-        stream = self._stream(_Served)
+        stream = self._stream(adapter.ServedChunks)
         extensions = {"http_version": f"HTTP/{answer.response.version or '1.1'}".encode()}
         response = module.Response(
             answer.response.status or 200,
@@ -279,24 +278,3 @@ class _Upload:
         async for chunk in self._inner:
             self._body.add(chunk)
             yield chunk
-
-
-class _Served:
-    """The recorded chunks; then the end, or the recorded error."""
-
-    def __init__(self, schedule: adapter.Schedule, end: BaseException | None) -> None:
-        self._schedule = schedule
-        self._end = end
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._schedule
-        if self._end is not None:
-            raise self._end
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._schedule:
-            yield chunk
-        if isinstance(self._end, asyncio.CancelledError):
-            await self._schedule.stay_open()
-        if self._end is not None:
-            raise self._end
