@@ -23,9 +23,7 @@ READER: Final = "reader-token"
 """Reads every run: SQL, the replay service and its pages; and sees the collector's reports about itself."""
 ADMIN: Final = "admin-token"
 """Gives commands to the store and inserts into the user's own tables."""
-MCP: Final = "mcp-token"
-"""Uses the tools of `freezeframe mcp --http`: reads every run, and replays and writes tests in that server's folder."""
-ALL: Final = (SENDER, READER, ADMIN, MCP)
+ALL: Final = (SENDER, READER, ADMIN)
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,512}")
 
 

@@ -26,9 +26,9 @@ from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_
 from freezeframe_replay.sources.span_file import load_run_of_file
 
 _DATA = Path(__file__).parents[1] / "data"
-_LINES = ("langsmith", "helicone", "jsonl", "openai-stored", "bedrock", "braintrust", "weave")
+_LINES = ("langsmith", "jsonl", "bedrock", "braintrust")
 """Kinds whose files go on after their end: lines, and flows."""
-_ARRAYS = {"har": "log.entries", "phoenix": "data", "langfuse": "observations", "opik": "spans", "tau-bench": ""}
+_ARRAYS = {"har": "log.entries", "phoenix": "data", "langfuse": "observations", "tau-bench": ""}
 """Kinds whose files hold an array: the way to it."""
 _READ = (*_ARRAYS, *_LINES)
 _WRITTEN = ("otlp", "phoenix", "vcr", "har", "inspect")

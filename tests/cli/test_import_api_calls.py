@@ -21,12 +21,10 @@ from freezeframe_schemas.wire.document import parse
 
 PROVIDERS = {
     "batch": {"openai", "anthropic"},
-    "openai-stored": {"openai"},
     "bedrock": {"bedrock"},
-    "helicone": {"openai", "gemini"},
 }
 """Kind -> whose calls it may hold; the others hold anyone's."""
-APIS = {"batch": {"chat", "responses", "messages", "completions"}, "openai-stored": {"chat", "responses"}}
+APIS = {"batch": {"chat", "responses", "messages", "completions"}}
 
 
 def rows_for(kind: str) -> list[Row]:
@@ -71,7 +69,7 @@ def test_recorded_calls_say_the_same_in_each_form(kind: str, tmp_path: Path) -> 
     assert len(rows) > 20
     run = run_of(kind, written(tmp_path, as_lines(kind, rows), "calls.jsonl"))
     calls = sorted((span for span in run.spans if span.parent_span_id), key=lambda span: span.start_time_unix_nano)
-    if kind in ("batch", "openai-stored"):  # times are those of the answers, in another order than the rows'
+    if kind == "batch":  # times are those of the answers, in another order than the rows'
         told = sorted(repr(meaning(span.attributes)) for span in calls)
         assert told == sorted(repr(meaning_of(row)) for row in rows)
         return

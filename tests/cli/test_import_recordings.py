@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from recorded_traffic import load_conversations
-from recording_files import ALL, CALLS, DATA, ENTRY, FILES, OTHERS, SESSIONS, TALKS, archive, requests_of, run_of, written
+from recording_files import ALL, CALLS, DATA, ENTRY, FILES, OTHERS, SESSIONS, archive, requests_of, run_of, written
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
@@ -189,41 +189,34 @@ def test_recorded_provider_traffic_comes_out_of_each_kind_with_its_bytes(kind: s
         assert exchange.response.completion in (Completion.COMPLETE, Completion.BROKEN)
 
 
-def conversation_of(kind: str) -> list[dict[str, Any]]:
-    """Return the messages as the provider got them."""
-    held: Any = json.loads(TALKS[kind].read_bytes())
-    if kind == "tau-bench":
-        return held[0]["traj"]
-    kept = [{name: entry[name] for name in ("role", "content", "tool_calls") if entry.get(name)} for entry in held["history"]]
-    answered = [{"tool_call_id": ids[0]} if (ids := entry.get("tool_call_ids")) else {} for entry in held["history"]]
-    return [{**message, **call} for message, call in zip(kept, answered, strict=True)]
+def conversation() -> list[dict[str, Any]]:
+    """Return the messages of a trajectory of tau-bench as the provider got them."""
+    return json.loads(ALL["tau-bench"].read_bytes())[0]["traj"]
 
 
 def text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content or ())
 
 
-@pytest.mark.parametrize("kind", TALKS)
-def test_each_tool_call_of_a_trajectory_keeps_its_own_result_although_ids_repeat(kind: str) -> None:
-    fixture = freeze(run_of(kind, TALKS[kind]))
+def test_each_tool_call_of_a_trajectory_keeps_its_own_result_although_ids_repeat() -> None:
+    fixture = freeze(run_of("tau-bench", ALL["tau-bench"]))
     tools = [step.exchange for step in fixture.steps if step.exchange.kind is Kind.TOOL]
-    told = [message for message in conversation_of(kind) if message["role"] == "tool"]
+    told = [message for message in conversation() if message["role"] == "tool"]
     results = [result_value(json.loads(tool.response.body)["result"]) for tool in tools]
     assert results == [result_value(text_of(message["content"])) for message in told]
-    assert len(fixture.steps) == len(tools) + sum(message["role"] == "assistant" for message in conversation_of(kind))
+    assert len(fixture.steps) == len(tools) + sum(message["role"] == "assistant" for message in conversation())
     assert ("requested model", "absent") in {(loss.field, loss.source) for loss in fixture.ledger}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", TALKS)
-def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_gets_none(kind: str) -> None:
+def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_gets_none() -> None:
     import openai
 
     from freezeframe_replay.process.served_run import ServedRun
     from freezeframe_replay.process.wire_server import serve_wire
 
-    talk: list[Any] = conversation_of(kind)
-    with serve_wire([ServedRun(freeze(run_of(kind, TALKS[kind])))]) as url:
+    talk: list[Any] = conversation()
+    with serve_wire([ServedRun(freeze(run_of("tau-bench", ALL["tau-bench"])))]) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
         for place, message in enumerate(talk):
             if message["role"] != "assistant":
@@ -469,20 +462,12 @@ def test_a_log_of_an_older_inspect_repeats_the_messages_and_says_the_same(tmp_pa
     assert [span.attributes for span in told[0].spans] == [span.attributes for span in told[1].spans]
 
 
-@pytest.mark.parametrize("kind", [*SESSIONS, "inspect", "atif", "braintrust", "opik", "weave"])
+@pytest.mark.parametrize("kind", [*SESSIONS, "inspect", "braintrust"])
 def test_recorded_times_are_kept(kind: str) -> None:
     run = run_of(kind, ALL[kind])
     assert {span.start_time_unix_nano // 10**18 for span in run.spans} == {1}
     assert all(span.start_time_unix_nano > 1_760_000_000 * 10**9 for span in run.spans)
     assert all(span.end_time_unix_nano - span.start_time_unix_nano < 60 * 10**9 for span in run.spans)
-
-
-def test_an_argument_that_weave_has_only_as_python_shows_it_is_not_a_parameter() -> None:
-    """Its client keeps the SDK's own marks for arguments that were not given, and the SDK's object."""
-    asked = [span.attributes for span in run_of("weave", ALL["weave"]).spans if genai.REQUEST_MODEL in span.attributes]
-    assert len(asked) == 2
-    assert "object at 0x" in ALL["weave"].read_text(encoding="utf-8")
-    assert not any("object at 0x" in str(attributes) or '"self"' in str(attributes) for attributes in asked)
 
 
 @pytest.mark.long

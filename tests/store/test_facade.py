@@ -138,6 +138,18 @@ def test_a_compressed_statement_that_cannot_be_read_is_refused(facade_url: str, 
     assert coding.encode() in text
 
 
+def test_the_headers_of_a_result_alone_are_not_answered(facade_url: str) -> None:
+    """The length of a result is known only once the statement has run."""
+    parts = urlsplit(facade_url)
+    found = []
+    for path in ("/", "/?query=SELECT%201"):
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        connection.request("HEAD", path)
+        found.append(connection.getresponse().status)
+        connection.close()
+    assert found == [200, 405]
+
+
 @pytest.mark.parametrize("name", ["JSON", "JSONEachRow", "CSV", "CSVWithNames", "TSV", "Arrow", "Parquet", "RowBinary"])
 def test_an_empty_result_has_its_format_too(facade_url: str, name: str) -> None:
     answer, body = post(facade_url, b"SELECT number FROM numbers(0)", default_format=name)

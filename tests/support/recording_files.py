@@ -16,16 +16,11 @@ from freezeframe_schemas.run import Run
 DATA = Path(__file__).parents[1] / "data" / "recordings"
 FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 """Those that hold bytes."""
-TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
-"""Those that hold the conversation, as chat messages."""
 OTHERS = {
     "tau2-bench": DATA / "retail.tau2-bench.json",
     "mini-swe-agent": DATA / "hello.mini-swe-agent.traj.json",
     "inspect": DATA / "rain.inspect.json",
-    "atif": DATA / "orders.atif.json",
     "braintrust": DATA / "rain.braintrust.jsonl",
-    "opik": DATA / "rain.opik.json",
-    "weave": DATA / "track.weave.jsonl",
 }
 """Those that hold it in their own form."""
 TRACES = {
@@ -36,9 +31,9 @@ TRACES = {
 """Those that hold spans."""
 SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "codex", "gemini-cli")}
 """Those of coding agents."""
-CALLS = {kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl")}
+CALLS = {kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "bedrock", "jsonl")}
 """Those that hold calls of an API, but not their bytes."""
-ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, **CALLS, **OTHERS, "langfuse": DATA / "greeting.json"}
+ALL = {**FILES, **TRACES, **SESSIONS, **CALLS, **OTHERS, "langfuse": DATA / "greeting.json", "tau-bench": DATA / "airline.json"}
 
 RECORDED_AS = {
     "openai": "fantasy/providertests/testdata/TestOpenAICommon/openai-gpt-4o/multi_tool.yaml",
@@ -82,17 +77,10 @@ def requests_of(kind: str) -> list[Row]:
             (simulation,) = json.loads(OTHERS[kind].read_bytes())["simulations"]
             told = [_of_tau2_bench(message) for message in simulation["messages"]]
             return [_chat(told[:place]) for place, message in enumerate(told) if place and message["role"] == "assistant"]
-        case "atif":
-            system, user, first, _ = json.loads(OTHERS[kind].read_bytes())["steps"]
-            messages_of_steps = [{"role": step["source"], "content": step["message"]} for step in (system, user)]
-            return [_chat(messages_of_steps), _chat([*messages_of_steps, *_chat_of_atif(first)])]
-        case "braintrust" | "weave":
+        case "braintrust":
             items = map(json.loads, OTHERS[kind].read_text(encoding="utf-8").splitlines())
-            inputs = [item.get("input") or item.get("inputs", {}).get("messages") for item in items]
+            inputs = [item.get("input") for item in items]
             return [_chat(messages) for messages in inputs if isinstance(messages, list)]
-        case "opik":
-            spans = json.loads(OTHERS[kind].read_bytes())["spans"]
-            return [_chat(span["input"]["messages"]) for span in spans if span["type"] == "llm"]
         case _:
             rows = load_conversations()[RECORDED_AS["bedrock" if kind == "bedrock" else "openai"]]
             return [{"path": urlsplit(row["request"]["url"]).path, "body": json.loads(row["request"]["text"])} for row in rows]
@@ -125,22 +113,6 @@ def _inspect_requests(sample: Row) -> Iterable[Row]:
             yield _chat(sample["events_data"]["calls"][first:end])
 
 
-def _chat_of_atif(step: Row) -> list[Row]:
-    calls = [
-        {
-            "id": call["tool_call_id"],
-            "type": "function",
-            "function": {"name": call["function_name"], "arguments": json.dumps(call["arguments"])},
-        }
-        for call in step["tool_calls"]
-    ]
-    results = [
-        {"role": "tool", "tool_call_id": result["source_call_id"], "content": result["content"]}
-        for result in step["observation"]["results"]
-    ]
-    return [{"role": "assistant", "content": step["message"], "tool_calls": calls}, *results]
-
-
 # -- recorded exchanges, in the form of each kind -----------------------------------------------------------------------
 
 
@@ -166,16 +138,6 @@ def _batch(number: int, row: Row) -> list[Row]:
     ]
 
 
-def _stored(number: int, row: Row) -> list[Row]:
-    asked, told = _bodies(row)
-    name = "messages" if "messages" in asked else "input"
-    held = asked.get(name) or []
-    items = held if isinstance(held, list) else [{"role": "user", "content": held}]
-    if name == "messages":
-        items = [{"id": f"{number}-{place}", **item} for place, item in enumerate(items)]
-    return [{**told, "metadata": {}, name: items}]
-
-
 def _bedrock(number: int, row: Row) -> list[Row]:
     asked, told = _bodies(row)
     model, operation = urlsplit(row["request"]["url"]).path.split("/")[-2:]
@@ -196,21 +158,6 @@ def _bedrock(number: int, row: Row) -> list[Row]:
     ]
 
 
-def _helicone(number: int, row: Row) -> list[Row]:
-    asked, told = _bodies(row)
-    return [
-        {
-            "request_id": f"request-{number}",
-            "request_created_at": "2026-01-01T00:00:00+00:00",
-            "request_body": asked,
-            "request_path": row["request"]["url"],
-            "response_body": told,
-            "response_status": row["response"]["status"],
-            "delay_ms": 250,
-        }
-    ]
-
-
 def _plain(number: int, row: Row) -> list[Row]:
     asked, told = _bodies(row)
     url = {} if row["provider"] == "openai" else {"url": row["request"]["url"]}
@@ -219,9 +166,7 @@ def _plain(number: int, row: Row) -> list[Row]:
 
 _WRITERS = {
     "batch": _batch,
-    "openai-stored": _stored,
     "bedrock": _bedrock,
-    "helicone": _helicone,
     "jsonl": _plain,
 }
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_collector.facade import admin, own_statements, ranges
+from freezeframe_collector.facade import admin, own_statements
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
@@ -194,7 +194,6 @@ class _Facade:
         self._host = ReaderHost(paths)
         self._executor = Executor(self._host)
         self._admission, self._short = Admission(_WORKERS), Admission(SHORT_PLACES)
-        self._results = ranges.Results()
         self._threads = ThreadPoolExecutor(_WORKERS + SHORT_PLACES, thread_name_prefix="facade")
         self._beside = ThreadPoolExecutor(_WORKERS, thread_name_prefix="facade-pieces")  # those of `_threads` wait for it
         self._users = users
@@ -220,6 +219,8 @@ class _Facade:
     async def query(self, http: web.Request) -> web.StreamResponse:
         if http.method in {"GET", "HEAD"} and "query" not in http.query:
             return await self.ping(http)
+        if http.method == "HEAD":  # its answer would be the size of a result that is not known before it is read
+            raise web.HTTPMethodNotAllowed(http.method, ("GET", "POST"))
         query_id = http.query.get("query_id") or str(uuid.uuid4())
         account = _Account()
         if not query_id.isprintable() or len(query_id) > _MAX_ID_LENGTH:  # it goes into a header
@@ -232,20 +233,15 @@ class _Facade:
             request = await _read(http, query_id)
             account.user, account.request = user, request
             loop = asyncio.get_running_loop()
-            if http.method != "HEAD" and is_insert(request.sql):
+            if is_insert(request.sql):
                 statement = parse_insert(request.sql, user, self._database)
                 await loop.run_in_executor(self._threads, self._insert, statement)
                 account.outcome = "ok"
                 return web.Response(headers=headers)
-            if http.method != "HEAD" and (killed := _KILL.fullmatch(request.sql)):
+            if killed := _KILL.fullmatch(request.sql):
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
             lane = self._short if self._is_short(request) else self._admission
             async with lane.place(user.name, http.remote or ""):
-                if ranges.wants_ranges(http, request):
-                    key = ranges.key_of(user.name, request)
-                    result = await self._results.get(key, lambda: self._whole(http, request))
-                    account.outcome = "ok"
-                    return ranges.answer(http, result, headers)
                 return await self._stream(http, request, headers, account)
         except ClickHouseError as error:
             account.failed(error)
@@ -277,25 +273,6 @@ class _Facade:
         while (transport := http.transport) is not None and not transport.is_closing():
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)
-
-    async def _whole(self, http: web.Request, request: QueryRequest) -> ranges.StatementResult:
-        """Return the whole answer of a statement, to be held in memory."""
-        watching = asyncio.create_task(self._watch(http, request.query_id))
-        pieces = _pump(self._executor.run(request), self._threads)
-        headers: dict[str, str] = {}
-
-        async def bodies() -> AsyncGenerator[bytes]:
-            async for piece in pieces:
-                if isinstance(piece, Head):
-                    headers.update(_head_headers(piece, secrets.token_hex(8)))
-                else:
-                    yield piece
-
-        try:
-            return await ranges.gather(bodies(), headers)
-        finally:
-            watching.cancel()
-            await pieces.aclose()
 
     def _is_short(self, request: QueryRequest) -> bool:
         asks = own_statements.run_requested, own_statements.run_list_requested

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, option
-from freezeframe_replay.cli.options import STORE, place_of, port, positive, timeout
+from freezeframe_replay.cli.options import STORE, place_of, positive, timeout
 from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.mcp.answers import MAX_TOKENS, MIN_TOKENS, USUAL_TOKENS
 from freezeframe_schemas.errors import ConfigError
@@ -21,7 +21,6 @@ COMMAND: Final = Command(
     examples={
         "freezeframe mcp": "what a client starts, in the folder of the agent's code",
         "freezeframe mcp --project ~/support-bot": "the code is elsewhere",
-        "freezeframe mcp --http 4330": "over HTTP, for clients that cannot start programs",
         "freezeframe mcp -- python agent.py": "replays start this program in place of the recorded entry point",
     },
     takes_program=True,
@@ -34,12 +33,6 @@ COMMAND: Final = Command(
             metavar="N",
             help=f"approximate size of an answer in tokens, unless a call sets a budget (default: {USUAL_TOKENS})",
         ),
-        option(
-            "--http",
-            type=port,
-            metavar="PORT",
-            help="serve over HTTP on 127.0.0.1 instead, for clients with the token in the file mcp-token of the data directory",
-        ),
         timeout(of="a replayed program"),
         STORE,
     ),
@@ -47,7 +40,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Serve until the client closes our standard input, or over HTTP until Ctrl-C."""
+    """Serve until the client closes our standard input."""
     if not MIN_TOKENS <= arguments.budget <= MAX_TOKENS:
         raise ConfigError(f"--budget {arguments.budget}: expected {MIN_TOKENS} to {MAX_TOKENS} tokens")
     place = place_of(arguments)
@@ -58,15 +51,11 @@ def execute(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise ConfigError(f"--project {arguments.project}: {error.strerror}") from error
     try:
-        from freezeframe_replay.mcp.http import serve_http
         from freezeframe_replay.mcp.project import Project
         from freezeframe_replay.mcp.server import make_server
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed", do=install_command("mcp")) from error
 
     project = Project(place=place, program=tuple(arguments.program or ()), timeout_s=arguments.timeout, budget=arguments.budget)
-    if arguments.http is None:
-        make_server(project).run("stdio")
-    else:
-        serve_http(project, arguments.http)
+    make_server(project).run("stdio")
     return 0

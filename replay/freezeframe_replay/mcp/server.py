@@ -1,4 +1,4 @@
-"""The server: the tools behind the official SDK, over standard input and output or over HTTP on loopback."""
+"""The server: the tools behind the official SDK, over standard input and output."""
 
 from __future__ import annotations
 

@@ -115,11 +115,6 @@ def _flat(call: JsonObject) -> JsonObject:
     return {"id": call.get("id") or "", "type": "function", "function": function["name"], "arguments": held}
 
 
-def braintrust(example: DatasetExample) -> JsonObject:
-    """Return a row of a Braintrust dataset. Source: https://www.braintrust.dev/docs/annotate/datasets."""
-    return {"id": example.name, "input": [*example.messages], "expected": example.expected, "metadata": example.about}
-
-
 def write_lines(examples: Iterable[DatasetExample], row: Callable[[DatasetExample], JsonObject]) -> Iterator[str]:
     """Yield a line of JSON for each example."""
     for example in examples:

@@ -201,7 +201,6 @@ EXPORTS: Final = {
         _calls("har", "an HTTP Archive", "har", _har, _BYTES_LOSES + ", content-encodings", alone=True),
         _dataset("openai-evals", "samples of openai/evals", "jsonl", _lines(datasets.openai_evals)),
         _dataset("inspect", "samples of Inspect", "jsonl", _lines(datasets.inspect)),
-        _dataset("braintrust", "rows of a Braintrust dataset", "jsonl", _lines(datasets.braintrust)),
         _dataset("pytest", "parameters of a test", "py", _pytest),
     )
 }

@@ -1,13 +1,10 @@
 """Calls of a model's API that were kept as JSON, one per item: request and answer in the provider's form, but not its bytes.
 
-Batches of OpenAI and of those that copy it, and of Anthropic; OpenAI's stored completions; invocation logs of Bedrock;
-Helicone's requests; and plain lines with a request and a response, for whatever else can be
-brought into that form.
+Batches of OpenAI and of those that copy it, and of Anthropic; invocation logs of Bedrock; and plain lines with a request
+and a response, for whatever else can be brought into that form.
 
-Source: https://platform.openai.com/docs/api-reference/batch and /chat/list;
-https://docs.anthropic.com/en/api/creating-message-batches;
-https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html;
-https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse
+Source: https://platform.openai.com/docs/api-reference/batch; https://docs.anthropic.com/en/api/creating-message-batches;
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, c
 from freezeframe_replay.sources.recordings.json_items import each, line_at, lines_of, listed, placed
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import bedrock_invoke
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.usual_urls import ANTHROPIC_MESSAGES, bedrock_url, openai_url, usual_url
 
@@ -62,35 +59,19 @@ def _call(
 # -- items with a request and a response --------------------------------------------------------------------------------
 
 
-def _call_of(request: str, response: str, *, url: str, status: str, at: str, took_ms: str) -> Callable[[JsonObject], HttpCall]:
-    """Return what makes a call of an item, by the names of the fields that it has for it."""
-
-    def call_of(item: JsonObject) -> HttpCall:
-        asked, answer = (_value(item.get(name)) for name in (request, response))
-        place = as_text(item.get(url)) or ""
-        if place.startswith("/"):
-            place = openai_url(place)
-        return _call(
-            place or usual_url(as_object(asked), answer),
-            asked,
-            answer,
-            status=item.get(status),
-            at=_time(item.get(at), at),
-            took_ms=item.get(took_ms),
-        )
-
-    return call_of
-
-
-_plain: Final = _call_of("request", "response", url="url", status="status", at="time", took_ms="duration_ms")
-_of_helicone: Final = _call_of(
-    "request_body",
-    "response_body",
-    url="request_path",
-    status="response_status",
-    at="request_created_at",
-    took_ms="delay_ms",
-)
+def _plain(item: JsonObject) -> HttpCall:
+    request, answer = _value(item.get("request")), _value(item.get("response"))
+    place = as_text(item.get("url")) or ""
+    if place.startswith("/"):
+        place = openai_url(place)
+    return _call(
+        place or usual_url(as_object(request), answer),
+        request,
+        answer,
+        status=item.get("status"),
+        at=_time(item.get("time"), "time"),
+        took_ms=item.get("duration_ms"),
+    )
 
 
 def _value(value: JsonValue) -> JsonValue:
@@ -159,37 +140,6 @@ def _created(body: JsonValue) -> int:
     return _time(answered.get("created", answered.get("created_at")), "created")
 
 
-# -- stored completions -------------------------------------------------------------------------------------------------
-
-
-def _stored(item: JsonObject) -> HttpCall:
-    kind = item.get("object")
-    if kind not in ("chat.completion", "response"):
-        raise ValueError("object: expected chat.completion or response")
-    name = "messages" if kind == "chat.completion" else "input"
-    held = item.get(name)
-    messages: JsonValue = [_message(message) for message in as_objects(held)] if name == "messages" else held
-    request = {field: value for field, value in item.items() if field in _ASKED and value is not None}
-    choices = as_objects(item.get("choices"))
-    if len(choices) > 1:
-        request["n"] = len(choices)
-    answer = {field: value for field, value in item.items() if field != name}
-    return _call(usual_url({}, item), {**request, name: messages}, answer, at=_created(item))
-
-
-_ASKED: Final = (
-    "instructions tools tool_choice response_format temperature top_p max_output_tokens seed presence_penalty frequency_penalty"
-).split()
-"""What a stored answer repeats of its request."""
-
-
-def _message(message: JsonObject) -> JsonObject:
-    """Return a message as it was sent: parts of it are kept next to its text."""
-    kept = {name: value for name, value in message.items() if name not in ("id", "content_parts") and value is not None}
-    parts = message.get("content_parts")
-    return {**kept, "content": parts} if parts else {"content": None, **kept}
-
-
 # -- Bedrock ------------------------------------------------------------------------------------------------------------
 _STATUS: Final = {"ThrottlingException": 429, "ModelTimeoutException": 408, "AccessDeniedException": 403}
 
@@ -235,6 +185,4 @@ def _reader(
 
 
 read_jsonl: Final = _reader("item", _plain, f"JSON lines: {_NO_BYTES}")
-read_helicone: Final = _reader("item", _of_helicone, f"Helicone: {_NO_BYTES}")
-read_stored: Final = _reader("item", _stored, f"stored completions: {_NO_BYTES}")
 read_bedrock: Final = _reader("record", _invocation, f"an invocation log of Bedrock: {_NO_BYTES}", below="events")

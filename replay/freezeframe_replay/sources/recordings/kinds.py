@@ -23,7 +23,7 @@ from freezeframe_replay.sources.recordings.json_items import placed
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.langsmith import read_langsmith
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
-from freezeframe_replay.sources.recordings.observed import BRAINTRUST, OPIK, WEAVE, read_observed
+from freezeframe_replay.sources.recordings.observed import read_braintrust
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
 from freezeframe_replay.sources.recordings.vcr import read_cassette
 from freezeframe_schemas.errors import RunError, WireError
@@ -61,9 +61,7 @@ RECORDINGS: Final = {
         RecordingKind("vcr", "cassettes of vcrpy and of VCR for Ruby and R", "*.yaml *.yml *.json", read_cassette),
         RecordingKind("har", "HTTP Archives of browsers and proxies", "*.har", read_har),
         RecordingKind("batch", "batches of OpenAI and Anthropic", "*.jsonl", api_calls.read_batch, is_folder=True),
-        RecordingKind("openai-stored", "stored completions of OpenAI", "*.json *.jsonl", api_calls.read_stored),
         RecordingKind("bedrock", "invocation logs of Bedrock", "*.json *.jsonl *.json.gz *.jsonl.gz", api_calls.read_bedrock),
-        RecordingKind("helicone", "requests of Helicone", "*.json *.jsonl", api_calls.read_helicone),
         RecordingKind("jsonl", "lines with a request and a response", "*.jsonl", api_calls.read_jsonl),
         RecordingKind("langfuse", "traces that Langfuse exports", "*.json", read_langfuse),
         RecordingKind("mlflow", "MLflow's SQLite store, or a trace as JSON", "*.db *.json", read_mlflow),
@@ -72,14 +70,10 @@ RECORDINGS: Final = {
         RecordingKind("claude-code", "sessions of Claude Code", "*.jsonl", _of_talks(read_claude_code)),
         RecordingKind("codex", "sessions of Codex CLI", "rollout-*.jsonl", _of_talks(read_codex)),
         RecordingKind("gemini-cli", "sessions of Gemini CLI", "session-*.json session-*.jsonl", _of_talks(read_gemini_cli)),
-        RecordingKind("braintrust", "logs of Braintrust", "*.json *.jsonl", read_observed(BRAINTRUST)),
-        RecordingKind("opik", "spans of Opik", "*.json *.jsonl", read_observed(OPIK)),
-        RecordingKind("weave", "calls of Weave", "*.json *.jsonl", read_observed(WEAVE)),
+        RecordingKind("braintrust", "logs of Braintrust", "*.json *.jsonl", read_braintrust),
         RecordingKind("inspect", "logs of Inspect", "*.eval *.json", _of_talks(read_inspect)),
-        RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(trajectories.read_atif)),
         RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(trajectories.read_tau_bench)),
         RecordingKind("tau2-bench", "simulations of tau2-bench", "*.json", _of_talks(trajectories.read_tau2_bench)),
-        RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(trajectories.read_swe_agent)),
         RecordingKind(
             "mini-swe-agent", "trajectories of mini-swe-agent", "*.traj.json", _of_talks(trajectories.read_mini_swe_agent)
         ),

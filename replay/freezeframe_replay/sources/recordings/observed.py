@@ -1,18 +1,15 @@
-"""Spans as tracing backends export them, in their own formats: Braintrust, Opik, Weave. A backend is a table of field names.
+"""Spans as tracing backends export them, by a table of their field names; and the rows of Braintrust's logs.
 
-A model's span keeps the provider's own JSON, or parts of it, as its input, output and metadata; the wire dialect reads the
-document made of them.
+A model's span of Braintrust keeps the provider's own JSON, or parts of it, as its input, output and metadata; the wire
+dialect reads the document made of them.
 
-Source: https://www.braintrust.dev/docs/reference/api (logs) and rows that the braintrust SDK 0.48 sent;
-https://www.comet.com/docs/opik/reference/rest-api (spans) and spans that the opik SDK 2.2 sent;
-https://docs.wandb.ai/weave (``get_calls``) and calls that its SQLite trace server gave.
+Source: https://www.braintrust.dev/docs/reference/api (logs) and rows that the braintrust SDK 0.48 sent.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,11 +22,6 @@ from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 from freezeframe_schemas.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, dump
-
-_SHOWN: Final = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
-"""What Python shows of an object."""
-
-Read = Callable[[Path, Origin], Iterator[SpanRecord]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,77 +39,29 @@ class Names:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedNames(Names):
-    """Its names for the rest, if it keeps requests and answers next to the span's fields."""
-
-    lists: tuple[str, ...]
-    """The fields of a document that may hold the spans."""
-    kind: str
-    given: str = "input"
-    answer: str = "output"
-    usage: str = "usage"
-    about: str = "metadata"
-    """What else the request and the answer held."""
-    models: frozenset[str] = frozenset({"llm"})
-    """Kinds of spans that are model calls; without a kind, by what they hold."""
-
-
-BRAINTRUST: Final = ObservedNames(
+_BRAINTRUST: Final = Names(
     word="row",
-    lists=("rows", "events", "data"),
     trace="root_span_id",
     own="span_id",
     parent="span_parents.0",
     name="span_attributes.name",
-    kind="span_attributes.type",
     start="metrics.start",
     end="metrics.end",
     error="error",
-    usage="metrics",
-)
-OPIK: Final = ObservedNames(
-    word="span",
-    lists=("spans", "content"),
-    trace="trace_id",
-    own="id",
-    parent="parent_span_id",
-    kind="type",
-    start="start_time",
-    end="end_time",
-    error="error_info.message",
-)
-WEAVE: Final = ObservedNames(
-    word="call",
-    lists=("calls",),
-    trace="trace_id",
-    own="id",
-    parent="parent_id",
-    name="op_name",
-    kind="",
-    start="started_at",
-    end="ended_at",
-    error="exception",
-    given="inputs",
-    usage="output.usage",
-    about="",
 )
 
 
-def read_observed(backend: ObservedNames) -> Read:
-    """Return a reader of the spans of a file that a backend exported."""
+def read_braintrust(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of a file of rows.
 
-    def read(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-        return each(path, backend.word, listed(path, *backend.lists), lambda item: _span(item, backend, origin.kind))
+    Raises:
+        WireError: a row does not follow the format; the message says which.
+    """
 
-    return read
+    def span(item: JsonObject) -> SpanRecord:
+        return span_of(item, _BRAINTRUST, _attributes(item), seed=origin.kind)
 
-
-def _span(item: JsonObject, backend: ObservedNames, seed: str) -> SpanRecord:
-    name = as_text(_at(item, backend.name)) or backend.word
-    if "/op/" in name:  # Weave's: a URL, with a hash at its end
-        name = name.rpartition("/op/")[2].partition(":")[0]
-    return span_of(item, backend, _attributes(item, backend, name), seed=seed, name=name)
+    return each(path, _BRAINTRUST.word, listed(path, "rows", "events", "data"), span)
 
 
 def span_of(
@@ -155,41 +99,30 @@ def span_of(
     )
 
 
-def _attributes(item: JsonObject, backend: ObservedNames, name: str) -> Mapping[str, AttributeValue]:
-    given, answer = _at(item, backend.given), _at(item, backend.answer)
-    kind = as_text(_at(item, backend.kind)) if backend.kind else "llm" if _is_api(given, answer) else None
+def _attributes(item: JsonObject) -> Mapping[str, AttributeValue]:
+    given, answer = item.get("input"), item.get("output")
+    kind = _at(item, "span_attributes.type")
     if kind == "tool":
         result = as_object(answer).get("output", answer) if as_object(answer).keys() == {"output"} else answer
         return {
             genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL,
-            genai.TOOL_NAME: name,
+            genai.TOOL_NAME: as_text(_at(item, _BRAINTRUST.name)) or _BRAINTRUST.word,
             genai.TOOL_CALL_ARGUMENTS: dump(given),
             genai.TOOL_CALL_RESULT: result if isinstance(result, str) else None if result is None else dump(result),
         }
-    if kind not in backend.models:
+    if kind != "llm":
         return {}
-    about = as_object(_at(item, backend.about)) if backend.about else {}
+    about = as_object(item.get("metadata"))
     messages: list[JsonValue] = given if isinstance(given, list) else [_message("user", given)]
-    request: JsonObject = _model_request(given) if isinstance(given, dict) else {"messages": messages}
+    request: JsonObject = given if isinstance(given, dict) else {"messages": messages}
     response = _answer_of(answer)
     dialect = _dialect_of(request, response)
-    extra: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
+    extra: JsonObject = {"id": about.get("id"), "usage": as_object(item.get("metrics"))}
     return {
         **dialect.request_attributes(dump({**_of_request(about), **request}).encode()),
         **(answered(dialect, {**extra, **response}) if answer is not None else {}),
         genai.PROVIDER_NAME: as_text(about.get("provider")) or dialect.provider,
     }
-
-
-def _model_request(arguments: JsonObject) -> JsonObject:
-    """Return the arguments passed to a method, without its object and Weave's own markers."""
-    return {name: value for name, value in arguments.items() if name != "self" and not _SHOWN.fullmatch(str(value))}
-
-
-def _is_api(given: JsonValue, answer: JsonValue) -> bool:
-    """Return whether these are a request and an answer of a model's API."""
-    asks = any(name in as_object(given) for name in ("messages", "input", "contents"))
-    return asks and any(name in as_object(answer) for name in ("choices", "candidates", "stop_reason", "output"))
 
 
 def _of_request(about: JsonObject) -> JsonObject:
@@ -198,9 +131,9 @@ def _of_request(about: JsonObject) -> JsonObject:
 
 
 def _answer_of(answer: JsonValue) -> JsonObject:
-    """Return an answer as its API gave it: some backends keep the choices, the items or the text only."""
+    """Return an answer as its API gave it: of some, only the choices, the items or the text are kept."""
     if isinstance(answer, dict):
-        return answer if answer.keys() != {"output"} or isinstance(answer["output"], list) else _answer_of(answer["output"])
+        return answer
     items = [as_object(item) for item in as_list(answer)]
     if items:
         return {"choices" if "message" in items[0] else "output": answer}
