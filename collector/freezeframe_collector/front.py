@@ -18,7 +18,6 @@ from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.batch import LogWriter
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.processors.clock import in_the_present
 from freezeframe_collector.processors.redact import RedactStage
@@ -82,7 +81,7 @@ def _directory(named: str) -> Path | None:
     return Path(named).expanduser().absolute() if named else None
 
 
-def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:
+def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage) -> Pipeline:
     """Return the pipeline into `log`."""
     meter = Meter()
     return Pipeline(
@@ -91,7 +90,6 @@ def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage,
         budget=_budget(config),
         limits=_limits(config),
         meter=meter,
-        own_spans=own_spans,
     )
 
 
@@ -129,11 +127,6 @@ def build_authenticator(config: CollectorConfig) -> Authenticator:
         reader_token=load_or_create_token(config.data_directory, READER),
         open_senders=config.auth.open_senders,
     )
-
-
-def build_own_spans(config: CollectorConfig, log: LogWriter) -> OwnSpans:
-    """Return the place for spans about the collector itself."""
-    return OwnSpans(config.telemetry.spans, config.telemetry.sample, log)
 
 
 class Front:

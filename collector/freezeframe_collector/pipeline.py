@@ -19,7 +19,6 @@ from freezeframe_collector.batch import Batch, LogWriter
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.encoded import EncodedSpan, encode_spans
 from freezeframe_collector.gathering import Gathering
-from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError, WireError
@@ -139,10 +138,8 @@ class Pipeline:
         budget: ByteBudget,
         limits: Limits,
         meter: Meter,
-        own_spans: OwnSpans | None = None,
     ) -> None:
         self.meter = meter
-        self._own_spans = own_spans
         self.budget = budget
         self._stages = tuple(stages)
         self._log = log
@@ -160,11 +157,10 @@ class Pipeline:
             BusyError: nothing was taken; the sender should try again.
             WireError: the body is not a valid request; trying again is useless.
         """
-        started_ns = time.time_ns()
         with self.budget.reserve(len(body)):
             batch = self._batch(body, tenant, decode)
             duplicate = 0 if batch.is_empty else self._log.submit(batch).result().duplicate
-            return self._note(batch, duplicate, len(body), started_ns)
+            return self._note(batch, duplicate, len(body))
 
     async def export_small(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Do what `export` does, in an event loop, for a request so small that it holds the loop for a moment only.
@@ -176,22 +172,18 @@ class Pipeline:
             BusyError: as `export`, or the budget is spent at the moment.
             WireError: as `export`.
         """
-        started_ns = time.time_ns()
         with self.budget.reserve_now(len(body)):
             batch = self._batch(body, tenant, decode)
             duplicate = 0 if batch.is_empty else await self._gathering.append(batch)
-            return self._note(batch, duplicate, len(body), started_ns)
+            return self._note(batch, duplicate, len(body))
 
-    def _note(self, batch: Batch, duplicate: int, size_bytes: int, started_ns: int) -> Outcome:
+    def _note(self, batch: Batch, duplicate: int, size_bytes: int) -> Outcome:
         """Return the outcome of a durable request, and count it."""
         rejected = batch.rejected
         received = len(batch.encoded) + len(rejected)
         if rejected:
             self.meter.reject(rejected)
         self.meter.add(requests=1, bytes=size_bytes, spans=received, duplicates=duplicate)
-        if self._own_spans is not None and self._own_spans.wants_request():
-            figures = {"spans": received, "duplicate": duplicate, "rejected": len(rejected)}
-            self._own_spans.add("take request", started_ns, {"bytes": size_bytes, **figures})
         return Outcome(
             received=received,
             duplicate=duplicate,

@@ -24,7 +24,6 @@ from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import (
     Front,
     build_authenticator,
-    build_own_spans,
     build_pipeline,
     build_redaction,
     build_sealer,
@@ -101,11 +100,8 @@ class Service:
             config.data_directory / "wal", config.wal, retry_after_s=config.admission.retry_after_s, casts=self._casts
         )
         self._parts = PartWatch(self._store) if isinstance(self._store, Store) and self._store.engine.embedded else None
-        self._own_spans = build_own_spans(config, self._log)
         storing = threading.Lock()
-        self._writer = Writer(
-            self._log, _sink(config, self._store), config.data_directory / "set-aside", config.store, self._own_spans, storing
-        )
+        self._writer = Writer(self._log, _sink(config, self._store), config.data_directory / "set-aside", config.store, storing)
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
             self._note(load_policies(config.redaction))
@@ -117,14 +113,13 @@ class Service:
             keys, self._redact = load_keys(config), redact
             if self._casts is not None and redact.casts is not None:
                 self._casts.listen(redact.casts.learn)
-            pipeline = build_pipeline(config, self._log, redact, self._own_spans)
+            pipeline = build_pipeline(config, self._log, redact)
             self.meter = pipeline.meter
         self._settler = self._build_settler(keys, storing)
         self._reporter = Reporter(
             log=self._log,
             writer=self._writer,
             meter=self.meter,
-            own_spans=self._own_spans,
             budget=self._budget_state if pipeline is None else pipeline.budget.state,
             max_log_bytes=config.wal.max_bytes,
             describe=self._describe_all,
@@ -195,7 +190,6 @@ class Service:
         for runner in (self._facade, self._pages):
             if runner is not None:
                 await runner.cleanup()
-        await asyncio.to_thread(self._own_spans.close)
         await asyncio.to_thread(self._log.close)
         swept = self._sweeper is None or await asyncio.to_thread(self._sweeper.stop, max(0.1, deadline - time.monotonic()))
         ended = swept and await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))

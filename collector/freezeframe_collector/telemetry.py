@@ -19,7 +19,6 @@ from aiohttp.http_exceptions import HttpProcessingError
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.files import free_bytes
-from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.settler import Settler
 from freezeframe_collector.store.parts import PartWatch
@@ -127,7 +126,6 @@ class Reporter:
         budget: Callable[[], BudgetState],
         max_log_bytes: int,
         describe: Callable[[], dict[str, object]],
-        own_spans: OwnSpans | None = None,
         parts: PartWatch | None = None,
         casts: RunCasts | None = None,
         settler: Settler | None = None,
@@ -135,7 +133,6 @@ class Reporter:
         self._casts = casts
         self._settler = settler
         self._parts = parts
-        self._own_spans = own_spans
         self._ticks: deque[tuple[float, int, int]] = deque(maxlen=_RATE_S + 1)
         self._log = log
         self._writer = writer
@@ -299,7 +296,6 @@ class Reporter:
             ("log_disk_free_bytes", "Free space on the log's disk.", free_bytes(self._log.directory)),
             ("lag_seconds", "Age of the oldest acked span that the store does not have yet.", round(self._log.lag_s, 3)),
             ("store_broken_parts", "Parts of the embedded store that cannot be read.", len(self._broken_parts())),
-            ("own_spans_dropped_total", "Spans about the collector that could not be sent.", self._own_dropped()),
             ("writer_segments_total", "Segments stored.", state.segments),
             ("writer_retries_total", "Tries that the store did not accept.", state.retries),
             ("writer_set_aside_total", "Spans that the store refused permanently.", state.set_aside),
@@ -356,9 +352,6 @@ class Reporter:
             # A copy: receivers go on counting while the page is written.
             for value, count in sorted(counter.copy().items()):
                 yield f'{full}{{{label}="{_label(value)}"}} {count}\n'
-
-    def _own_dropped(self) -> int:
-        return 0 if self._own_spans is None else self._own_spans.dropped
 
     def _lag_s(self) -> float:
         since = self._writer.state.busy_since

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from freezeframe_collector.files import replace_durably
-from freezeframe_collector.own_spans import OwnSpans, is_own
 from freezeframe_collector.settings.config import StoreConfig
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal.log import Log
@@ -96,11 +95,9 @@ class Writer:
         sink: SpanSink,
         set_aside: Path,
         config: StoreConfig | None = None,
-        own_spans: OwnSpans | None = None,
         storing: threading.Lock | None = None,
     ) -> None:
         """`storing` is held while the store is written to: a rewrite of stored runs holds it, too."""
-        self._own_spans = own_spans
         self._storing = storing or threading.Lock()
         self.state = WriterState()
         self._log = log
@@ -148,7 +145,6 @@ class Writer:
     def _carry(self, segment: Segment) -> None:
         """Move one segment from the log into the store."""
         token = f"{self._log.identity}-{segment.number:016d}"
-        started_ns, tries_before = time.time_ns(), self.state.retries
         self._retry(lambda: self._log.take(segment))
         if segment.rejected:
             self._store_reasons(segment.rejected, f"{token}-rejected")
@@ -163,10 +159,6 @@ class Writer:
         stored, rejected = len(spans) - len(refused), len(refused)
         self._retry(lambda: self._log.retire(segment, stored=stored, rejected=rejected, lost=lost))
         self.state.spans += len(spans) - len(refused)
-        if self._own_spans is not None and not all(map(is_own, spans)):
-            figures = {"spans": len(spans), "bytes": segment.size_bytes, "set_aside": len(refused)}
-            retries = self.state.retries - tries_before
-            self._own_spans.add("store segment", started_ns, {"segment": segment.number, "retries": retries, **figures})
 
     def _load(self, segment: Segment) -> LoadedSpans:
         """Return the segment's spans, or those that a damaged file still gives: later segments must not wait for ever."""

@@ -27,10 +27,6 @@ _ORIGINS: Final = ValueKind(
     expected="SCHEME://HOST or SCHEME://HOST:PORT without a path, joined by commas",
     accepts=lambda value: TEXT.accepts(value) and all(map(_ORIGIN.fullmatch, _parts(value))),
 )
-_OWN_SPANS: Final = ValueKind(
-    expected="off, self or an http:// or https:// URL",
-    accepts=lambda value: TEXT.accepts(value) and bool(re.match(r"off$|self$|https?://[^/]", value)),
-)
 _DATA: Final = ValueKind(expected="a directory", accepts=lambda value: TEXT.accepts(value) and bool(value.strip()))
 
 
@@ -247,16 +243,6 @@ class RetentionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TelemetryConfig:
-    """Spans about the collector itself. Metrics and status need no setting: `/metrics`, `/status`."""
-
-    spans: str = setting(
-        "off", "`off`, `self` (into the collector's own store), or an OTLP/HTTP URL that ends in `/v1/traces`.", _OWN_SPANS
-    )
-    sample: float = setting(0.01, "Share of requests that get a span; every stored segment gets one.", number(0, 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectorConfig:
     """All sections."""
 
@@ -274,7 +260,6 @@ class CollectorConfig:
     wal: WalConfig = WalConfig()
     store: StoreConfig = StoreConfig()
     retention: RetentionConfig = RetentionConfig()
-    telemetry: TelemetryConfig = TelemetryConfig()
 
     @property
     def data_directory(self) -> Path:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.casts.known import KnownCasts
-from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction
+from freezeframe_collector.front import Front, build_pipeline, build_redaction
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.pipeline import Pipeline
 from freezeframe_collector.settings.config import config_from_values
@@ -124,10 +124,9 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     configure_logging(config.service.log_level)
     hide_exception_text()
     owner = Owner(channel)
-    own_spans = build_own_spans(config, owner)
     redact = build_redaction(config)
     owner.casts = redact.casts
-    pipeline = owner.pipeline = build_pipeline(config, owner, redact, own_spans)
+    pipeline = owner.pipeline = build_pipeline(config, owner, redact)
     front = Front(config, pipeline, owner, shares_ports=True)
     grpc_port, http_port = await front.start()
     collect_rarely()
@@ -137,7 +136,6 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
         await asyncio.wait((stopping,), timeout=_COUNTS_INTERVAL_S)
         owner.send_counts()
     await front.stop(stopping.result())
-    await asyncio.to_thread(own_spans.close)
     owner.send_counts()
 
 
