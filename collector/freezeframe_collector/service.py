@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import logging
 import os
@@ -10,10 +11,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
+from types import MappingProxyType
+from typing import Final
 
 from aiohttp import web
 
@@ -32,7 +35,6 @@ from freezeframe_collector.front import (
     refuse_ports_in_use,
 )
 from freezeframe_collector.garbage import collect_rarely
-from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.rewrite import Rewriter
@@ -49,19 +51,114 @@ from freezeframe_collector.settings.config import (
 )
 from freezeframe_collector.settings.policies import Policies, load_policies, may_read_prose
 from freezeframe_collector.settler import Settler
-from freezeframe_collector.store import Store, open_store
+from freezeframe_collector.store import Rejected, Store, open_store
 from freezeframe_collector.store.parts import PartWatch
-from freezeframe_collector.store.retention import Retention
+from freezeframe_collector.store.retention import Retention, expire
 from freezeframe_collector.store.tiers import ColdTier
-from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal.log import Log
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import SpanSink, Writer
 from freezeframe_redaction.keyring.keys import KeyRing
 from freezeframe_schemas.data_directory import PORTS_FILE
-from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, RetryableStoreError
 from freezeframe_schemas.local_tokens import ADMIN, READER, load_or_create_token
+from freezeframe_schemas.span import SpanRecord
+
+# -- A ClickHouse server that may be down when the collector starts ----------------------------------------------------
+# Opened by the writer, again and again, until it answers.
+# Senders are served from the log meanwhile. (The embedded store is opened at the start: if that fails, it will not heal.)
+
+
+class LateStore:
+    """The writer's view of a store on a server that is opened on first use. Used by one thread at a time."""
+
+    def __init__(self, dsn: str, *, policies: Mapping[str, str] = MappingProxyType({}), cold: ColdTier | None = None) -> None:
+        """`policies` and `cold`: as `open_store` takes them."""
+        self._dsn = dsn
+        self._policies = policies
+        self._cold = cold
+        self._store: Store | None = None
+
+    def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
+        """Store the spans.
+
+        Raises:
+            RetryableStoreError: the server is down, or its schema is not (yet) one that this version can write to.
+            PermanentStoreError: these spans cannot be stored.
+        """
+        self.opened().insert(spans, token)
+
+    def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
+        """Store the reasons of rejected spans; raises as `insert`."""
+        self.opened().insert_rejected(rejected, token)
+
+    def holds(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether the store has these spans; raises as `insert`."""
+        return self.opened().holds(spans)
+
+    def close(self) -> None:
+        """Close the connection if there is one."""
+        if self._store is not None:
+            self._store.close()
+
+    def opened(self) -> Store:
+        """Return the store, opened if it was not; raises a RetryableStoreError as long as it cannot be."""
+        if self._store is None:
+            try:
+                store = open_store(self._dsn, policies=self._policies, cold=self._cold)
+                store.migrate()
+            except FreezeframeError as error:
+                # Whatever keeps the store from opening is not the fault of a span, so no span may be set aside for it.
+                raise RetryableStoreError(f"the store cannot be opened: {error.message}") from error
+            self._store = store
+            _LOG.info("the store is open")
+        return self._store
+
+
+# -- The service -------------------------------------------------------------------------------------------------------
+
+# -- The sweeper: drops the expired days from the embedded store, once an hour, except failed and pinned runs ----------
+# The first sweep is an hour after the start, so that a collector that was started on old data by mistake can be
+# stopped in time. For a server, the operator runs the retention: `freezeframe store expire --store URL`.
+
+
+INTERVAL_S: Final = 3600.0
+
+
+class Sweeper:
+    """A thread that sweeps until it is stopped."""
+
+    def __init__(self, store: Store, retention: Retention, *, interval_s: float = INTERVAL_S) -> None:
+        self._store = store
+        self._retention = retention
+        self._interval_s = interval_s
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="freezeframe-sweeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Wait for a sweep under way; return whether the thread has ended."""
+        self._stopping.set()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval_s):
+            self.sweep(dt.datetime.now(dt.UTC).date())
+
+    def sweep(self, today: dt.date) -> None:
+        """Drop what has expired; a failure is logged, and the next sweep tries again."""
+        try:
+            for day in expire(self._store, self._retention, today=today):
+                _LOG.info("retention: %s: %d runs dropped, %d kept", day.day, day.dropped_runs, day.kept_runs)
+        except FreezeframeError as error:
+            _LOG.error("retention: %s", error)
+
+
+# -- The service -------------------------------------------------------------------------------------------------------
 
 _LOG = logging.getLogger(__name__)
 

@@ -19,13 +19,12 @@ from pathlib import Path
 
 from collector_load import LOADS, Load, Texts, make_requests
 
-from freezeframe_collector.audit import Counts
-from freezeframe_collector.encoded import encode_spans
+from freezeframe_collector.batch import encode_spans
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.settings.policies import Policies
 from freezeframe_collector.store import Store, open_store
-from freezeframe_collector.wal.format import Extent, frame
+from freezeframe_collector.wal.format import Counts, Extent, frame
 from freezeframe_redaction.keyring.keys import load_or_create_keys
 from freezeframe_redaction.policies.policy import load_policy
 from freezeframe_schemas.otlp.decode import Limits, decode_traces

@@ -183,7 +183,7 @@ def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(
 @pytest.mark.parametrize("kind", FILES)
 def test_an_item_over_the_limit_is_an_error(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_items, "MAX_ITEM_CHARS", 100_000)
-    monkeypatch.setattr("freezeframe_replay.sources.recordings.yaml_items.MAX_ITEM_CHARS", 100_000)
+    monkeypatch.setattr("freezeframe_replay.sources.recordings.vcr.MAX_ITEM_CHARS", 100_000)
     long = "x" * 400_000
     content = {
         "vcr": f"interactions:\n- request: {{body: {long}}}\n",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.web.json_tree import json_tree, read_json
+from freezeframe_replay.web.step_pages import json_tree, read_json
 
 TEXTS = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from('\n\t\\ "n'))
 """Without what would steer a page: that is shown as escapes."""

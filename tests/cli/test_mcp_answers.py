@@ -20,8 +20,7 @@ from freezeframe_replay.mcp.answers import MAX_TOKENS, MIN_TOKENS, USUAL_TOKENS,
 from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.project import Project
 from freezeframe_replay.mcp.skill import PATH, skill_text
-from freezeframe_replay.mcp.texts import why_text
-from freezeframe_replay.mcp.tools import Tools
+from freezeframe_replay.mcp.tools import Tools, why_text
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.transcript import make_transcript
 from freezeframe_replay.report.transcript_text import Passage, passages

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local import daemon
+from freezeframe_replay.local.daemon import Note
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.local.processes import Note
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import port_is_free, who_listens
 
@@ -28,7 +28,7 @@ STUBBORN = (
 
 def wait_for(log: Path, text: str, note: Note) -> None:
     while text not in (log.read_text() if log.exists() else ""):
-        assert processes.alive(note)
+        assert daemon.alive(note)
 
 
 @pytest.fixture
@@ -36,29 +36,29 @@ def started(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Note]:
     """A detached process that waits for signals."""
     log = tmp_path / "log"
     command = [sys.executable, "-c", getattr(request, "param", SLEEP)]
-    note = processes.start("sleeper", command, log=log, note_file=tmp_path / "note.json")
+    note = daemon.start("sleeper", command, log=log, note_file=tmp_path / "note.json")
     try:
         wait_for(log, "ready", note)
         yield note
     finally:
-        processes.stop(note, grace_s=0)
+        daemon.stop(note, grace_s=0)
 
 
 def test_a_started_process_is_found_again_by_its_note(started: Note, tmp_path: Path) -> None:
     """Another command reads the note and sees that it runs, then stops it."""
-    note = processes.read_note(tmp_path / "note.json")
+    note = daemon.read_note(tmp_path / "note.json")
     assert note == started
     assert note is not None
-    assert processes.alive(note)
-    assert processes.stop(note, grace_s=10)
-    assert not processes.alive(note)
+    assert daemon.alive(note)
+    assert daemon.stop(note, grace_s=10)
+    assert not daemon.alive(note)
 
 
 @pytest.mark.parametrize("started", [STUBBORN], indirect=True)
 def test_a_process_that_will_not_end_is_killed(started: Note) -> None:
     """SIGTERM first, SIGKILL after the grace period, and the caller is told."""
-    assert not processes.stop(started, grace_s=0.1)
-    assert not processes.alive(started)
+    assert not daemon.stop(started, grace_s=0.1)
+    assert not daemon.alive(started)
 
 
 def test_a_recycled_pid_is_never_touched() -> None:
@@ -66,12 +66,12 @@ def test_a_recycled_pid_is_never_touched() -> None:
     with subprocess.Popen([sys.executable, "-c", SLEEP], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        mark = processes.start_mark(other.pid)
+        mark = daemon.start_mark(other.pid)
         assert mark is not None
         stale = Note(name="old", pid=other.pid, started=f"1{mark}", command=())
-        assert not processes.alive(stale)
-        assert processes.stop(stale, grace_s=0)
-        assert processes.alive(replace(stale, started=mark))
+        assert not daemon.alive(stale)
+        assert daemon.stop(stale, grace_s=0)
+        assert daemon.alive(replace(stale, started=mark))
         other.kill()
 
 
@@ -79,7 +79,7 @@ def test_a_recycled_pid_is_never_touched() -> None:
 def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
     """It names nothing that could be stopped."""
     (tmp_path / "note.json").write_text(text)
-    assert processes.read_note(tmp_path / "note.json") is None
+    assert daemon.read_note(tmp_path / "note.json") is None
 
 
 def test_who_holds_a_port_is_named() -> None:
@@ -109,7 +109,7 @@ def test_a_port_that_nobody_chose_gives_way_to_another_project(
     def is_ready(*_: object) -> str:
         return ""
 
-    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(daemon, "start", start)
     monkeypatch.setattr(daemon, "_wait_until_it_answers", is_ready)
     with contextlib.ExitStack() as stack:
         held = {name: stack.enter_context(socket.create_server(("127.0.0.1", 0))) for name in names}

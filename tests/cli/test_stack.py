@@ -10,9 +10,8 @@ import pytest
 
 import freezeframe
 from freezeframe.testing import capture
-from freezeframe_replay.report.failure import failure_lines, find_failure
+from freezeframe_replay.report.failure import failure_lines, find_failure, folded, own_frame
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.report.stack import folded, own_frame
 from freezeframe_schemas.run import build_run
 
 STACK = """Traceback (most recent call last):

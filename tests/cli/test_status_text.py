@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freezeframe_replay.cli.status import collector_figures
-from freezeframe_replay.web.health import Health, health_page
+from freezeframe_replay.web.pages import Health, health_page
 
 FIGURES = {
     "version": "0.1.0",

@@ -8,8 +8,8 @@ from typing import Any
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.web.links import Links
-from freezeframe_replay.web.timeline import FAILED, timeline
+from freezeframe_replay.web.markup import Links
+from freezeframe_replay.web.run_pages import FAILED, timeline
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Exchange
 from freezeframe_schemas.run import build_run

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from freezeframe_replay.web.markup import block
-from freezeframe_replay.web.tint import Tint
+from freezeframe_replay.web.markup import Tint, block
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 

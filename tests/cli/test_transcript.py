@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
-from freezeframe_replay.report.asked_calls import TranscriptCall
 from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.report.transcript import Transcript, Turn, make_transcript
+from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, make_transcript
 from freezeframe_replay.web.run_pages import run_page
 from freezeframe_replay.web.step_pages import find_step, step_page
 from freezeframe_schemas import genai, values

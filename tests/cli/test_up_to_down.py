@@ -24,7 +24,7 @@ import pytest
 from agent_folder import EPHEMERAL, Project
 
 from freezeframe_collector.readers.sandbox import why_no_sandbox
-from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local import daemon
 from freezeframe_replay.local.collector import ask
 from freezeframe_replay.local.home import Home
 from freezeframe_schemas.fixture import load_fixture
@@ -377,14 +377,14 @@ def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], 
         collector = daemon.running(home, daemon.COLLECTOR)
         assert collector is not None
         os.kill(collector.pid, signal.SIGKILL)
-        assert processes.wait_until_gone(collector, 10)
+        assert daemon.wait_until_gone(collector, 10)
         assert own.freezeframe("status").returncode == 1
         assert own.python("-c", RECORD, environ=with_spool).returncode == 0
         assert "delivering what was recorded before" in own.freezeframe("up", *EPHEMERAL, environ=with_spool).stderr
         assert run_command(own, "runs").count("answer") == 2
         notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
         assert "freezeframe is down" in run_command(own, "down")
-        assert [processes.alive(note) for note in notes] == [False, False]
+        assert [daemon.alive(note) for note in notes] == [False, False]
         assert "nothing is running" in run_command(own, "down")
     finally:
         own.freezeframe("down")
@@ -413,7 +413,7 @@ def test_in_the_foreground_a_signal_stops_everything(tmp_path: Path, number: sig
         assert len(notes) == 2
         front.send_signal(number)
         assert front.wait(timeout=400) == 0
-        assert [processes.alive(note) for note in notes] == [False, False]
+        assert [daemon.alive(note) for note in notes] == [False, False]
 
 
 def test_in_the_foreground_the_end_of_one_is_the_end_of_all(tmp_path: Path) -> None:
@@ -425,6 +425,6 @@ def test_in_the_foreground_the_end_of_one_is_the_end_of_all(tmp_path: Path) -> N
         assert service is not None
         os.kill(collector.pid, signal.SIGKILL)
         assert front.wait(timeout=400) == 1
-        assert not processes.alive(service)
+        assert not daemon.alive(service)
         assert front.stderr is not None
         assert "the collector exited" in front.stderr.read()

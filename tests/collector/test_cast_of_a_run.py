@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.casts.book import RunCasts
-from freezeframe_collector.casts.file import CastFile
+from freezeframe_collector.casts.book import CastFile, RunCasts
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal

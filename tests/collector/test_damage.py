@@ -13,8 +13,7 @@ from log_batches import NEVER, batch, sealed, span
 from running_collector import CollectorProcess
 from running_collector import span as sent_span
 
-from freezeframe_collector.batch import Batch
-from freezeframe_collector.encoded import encode_spans
+from freezeframe_collector.batch import Batch, encode_spans
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.wal.format import HEADER_BYTES, parse_segment, segment_mark
 from freezeframe_collector.wal.log import Log

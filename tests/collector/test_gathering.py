@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.batch import Appended, Batch
-from freezeframe_collector.encoded import encode_spans
-from freezeframe_collector.gathering import Gathering
+from freezeframe_collector.batch import Appended, Batch, encode_spans
+from freezeframe_collector.pipeline import Gathering
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal.format import read_segment

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from freezeframe_collector import late_store
-from freezeframe_collector.late_store import LateStore
+from freezeframe_collector import service
+from freezeframe_collector.service import LateStore
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError, RetryableStoreError
 from freezeframe_schemas.span import SpanRecord
 
@@ -40,7 +40,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     server = Server()
-    monkeypatch.setattr(late_store, "open_store", server.open)
+    monkeypatch.setattr(service, "open_store", server.open)
     return server
 
 

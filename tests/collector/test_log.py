@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from log_batches import NEVER, batch, crash, numbers, sealed, span
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.batch import Batch
-from freezeframe_collector.encoded import encode_spans
+from freezeframe_collector.batch import Batch, encode_spans
 from freezeframe_collector.files import DirectoryLock
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.wal.format import HEADER_BYTES, read_segment

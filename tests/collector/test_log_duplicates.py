@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from log_batches import NEVER, batch, crash, numbers, sealed
 
-from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.settings.config import WalConfig
+from freezeframe_collector.wal.format import Audit, Counts
 from freezeframe_collector.wal.ledger import RememberedSpans
 from freezeframe_collector.wal.log import Log
 

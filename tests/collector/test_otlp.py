@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from freezeframe_collector.encoded import encode_spans
+from freezeframe_collector.batch import encode_spans
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import Decoded, Limits, decode_traces, decode_value
 from freezeframe_schemas.otlp.encode import delimited, encode_traces, request_parts

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_batches import span
 
-from freezeframe_collector.audit import Counts
+from freezeframe_collector.batch import EncodedSpan, encode_spans
 from freezeframe_collector.casts.found import Found
-from freezeframe_collector.encoded import EncodedSpan, encode_spans
 from freezeframe_collector.wal.format import (
     HEADER_BYTES,
     MAGIC,
+    Counts,
     Damage,
     Extent,
     file_header,

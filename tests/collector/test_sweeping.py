@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from freezeframe_collector.service import Sweeper
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.retention import Retention
-from freezeframe_collector.sweeper import Sweeper
 from freezeframe_schemas.errors import RetryableStoreError
 
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from running_collector import COMMAND, CollectorProcess, Load, span
 
-from freezeframe_collector.batch import Batch
-from freezeframe_collector.encoded import EncodedSpan
+from freezeframe_collector.batch import Batch, EncodedSpan
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.workers.channel import pack_batch, unpack_batch
 from freezeframe_schemas.otlp.encode import encode_traces

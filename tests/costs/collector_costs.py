@@ -20,13 +20,16 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tests" / "benchmark
 from collector_load import Load, Texts, make_requests  # noqa: E402 - found by the line above
 from counting import counted  # noqa: E402
 
-from freezeframe_collector.audit import Counts  # noqa: E402
-from freezeframe_collector.encoded import encode_spans  # noqa: E402
+from freezeframe_collector.batch import encode_spans  # noqa: E402
 from freezeframe_collector.facade.own_statements import RequestedRun, answer  # noqa: E402
 from freezeframe_collector.processors.redact import RedactStage  # noqa: E402
 from freezeframe_collector.settings.policies import Policies  # noqa: E402
 from freezeframe_collector.store import Store, open_store  # noqa: E402
-from freezeframe_collector.wal.format import Extent, frame  # noqa: E402
+from freezeframe_collector.wal.format import (  # noqa: E402
+    Counts,
+    Extent,
+    frame,
+)
 from freezeframe_redaction.keyring.keys import KeyRing, TenantKey  # noqa: E402
 from freezeframe_redaction.policies.policy import load_policy  # noqa: E402
 from freezeframe_schemas.otlp.decode import Limits, decode_traces  # noqa: E402

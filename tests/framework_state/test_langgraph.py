@@ -12,9 +12,9 @@ import pytest
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_replay.cli import main
-from freezeframe_replay.engine.begin import begin_at
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import ReplayPolicy
+from freezeframe_replay.operations.replay import begin_at
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind

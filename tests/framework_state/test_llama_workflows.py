@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.engine.begin import begin_at
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import ReplayPolicy
+from freezeframe_replay.operations.replay import begin_at
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture

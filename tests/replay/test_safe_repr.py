@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.engine.safe_repr import safe_repr
-from freezeframe_replay.engine.standstill import frames_of_program
+from freezeframe_replay.engine.standstill import frames_of_program, safe_repr
 
 LONG = 10_000
 _keys = st.none() | st.booleans() | st.integers() | st.text() | st.binary()

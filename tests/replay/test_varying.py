@@ -9,8 +9,8 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.operations.diff import varying_fields
 from freezeframe_replay.report.align import StepPair, compare_runs
-from freezeframe_replay.report.varying import varying_fields
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import agent_loops
 import pytest
 
+from freezeframe_collector.service import Sweeper
 from freezeframe_collector.settings.config import parse_tenant_days
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.retention import Retention
-from freezeframe_collector.sweeper import Sweeper
 from freezeframe_schemas.errors import ConfigError
 
 DATABASE = "swept"

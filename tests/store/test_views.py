@@ -24,8 +24,7 @@ from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
 from freezeframe_schemas.run import KIT, OPERATION_IN, KitScope, build_run, readiness, spans_in_scope
 from freezeframe_schemas.span import Resource, SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES, checksum, described, migrations
-from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
-from freezeframe_schemas.tables.views import views
+from freezeframe_schemas.tables.views import VIEW_NAME, view_columns, views
 
 pytestmark = pytest.mark.long  # a store is filled for each broken field
 

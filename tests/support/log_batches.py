@@ -8,8 +8,7 @@ from pathlib import Path
 
 from bare_spans import bare_span
 
-from freezeframe_collector.batch import Batch
-from freezeframe_collector.encoded import encode_spans
+from freezeframe_collector.batch import Batch, encode_spans
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal.log import Log

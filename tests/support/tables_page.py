@@ -15,8 +15,7 @@ from freezeframe_schemas.tables.columns import (
     Column,
 )
 from freezeframe_schemas.tables.ddl import migrations
-from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
-from freezeframe_schemas.tables.views import views
+from freezeframe_schemas.tables.views import VIEW_NAME, view_columns, views
 
 _TABLES: Final = (
     (

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import secrets
+import threading
 import time
 import uuid
 from collections import Counter
@@ -18,10 +19,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_collector.facade import admin, own_statements
+from freezeframe_collector.facade import own_statements
 from freezeframe_collector.facade.blocks import BlockEncoder
-from freezeframe_collector.facade.execute import Executor
-from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
+from freezeframe_collector.facade.execute import Executor, Insert, insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import (
     QueryRequest,
     User,
@@ -37,8 +37,10 @@ from freezeframe_collector.readers.errors import ClickHouseError, denied
 from freezeframe_collector.readers.frames import Head
 from freezeframe_collector.readers.reader import StorePaths
 from freezeframe_collector.store import Store
+from freezeframe_collector.store.administration import administer
 from freezeframe_collector.store.embedded import EmbeddedEngine
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, RetryableStoreError
+from freezeframe_schemas.local_tokens import is_same, shown_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 SHORT_PLACES: Final = 4
@@ -153,7 +155,7 @@ def build_app(
     facade = _Facade(paths, users=known, writer=store.engine, queries=QueryLog(store))
     app = _app(facade)
     if admin_token is not None:
-        app.router.add_post(admin.PATH, admin.Admin(store, admin_token).post)
+        app.router.add_post(PATH, Admin(store, admin_token).post)
     return app
 
 
@@ -437,3 +439,42 @@ def _failure(error: ClickHouseError, headers: dict[str, str], *, blocks: bool) -
     return web.Response(
         status=error.http_status, body=body, content_type="text/plain", charset="utf-8", headers={**headers, **extra}
     )
+
+
+# -- Administration of the embedded store, over the port that readers use ----------------------------------------------
+# Pin, delete, back up; see `store.administration`.
+# Only for those who can read the token in the data directory, that is, those who could touch the files themselves.
+
+
+PATH: Final = "/store"
+
+
+class Admin:
+    """Carries out one action at a time."""
+
+    def __init__(self, store: Store, token: str) -> None:
+        self._store = store
+        self._token = token
+        self._one = threading.Lock()
+
+    async def post(self, request: web.Request) -> web.Response:
+        """Answer ``POST /store`` with the action as JSON in the body."""
+        if not is_same(shown_token(request.headers.get("Authorization")), self._token):
+            text = "no valid token, expected `authorization: Bearer TOKEN`; it is in the file admin-token of the data directory"
+            return web.json_response({"error": text}, status=401, headers={"WWW-Authenticate": "Bearer"})
+        try:
+            action: Any = await request.json()
+        except ValueError:
+            action = None
+        if not isinstance(action, dict):
+            return web.json_response({"error": "the body is not a JSON object"}, status=400)
+        # in its own thread: actions take time, and the workers are for readers
+        return await asyncio.to_thread(self._carry_out, action)
+
+    def _carry_out(self, action: dict[str, Any]) -> web.Response:
+        try:
+            with self._one:
+                return web.json_response(administer(self._store, action))
+        except FreezeframeError as error:
+            status = 503 if isinstance(error, RetryableStoreError) else 422
+            return web.json_response({"error": str(error)}, status=status)

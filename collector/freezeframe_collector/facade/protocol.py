@@ -39,7 +39,7 @@ class User:
     name: str
     password: str = field(default="", repr=False)
     may_insert: bool = False
-    """True if the user may add to `inserts.TABLES`."""
+    """True if the user may add to `execute.TABLES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from freezeframe_collector.store.engine import Engine, quote_identifier, quote_t
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import TABLES, checksum, migrations
-from freezeframe_schemas.tables.view_columns import VIEW_NAME
-from freezeframe_schemas.tables.views import run_rows_sql, views
+from freezeframe_schemas.tables.views import VIEW_NAME, run_rows_sql, views
 
 _LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")

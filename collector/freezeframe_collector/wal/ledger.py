@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from freezeframe_collector.audit import Counts
 from freezeframe_collector.files import replace_durably
+from freezeframe_collector.wal.format import Counts
 from freezeframe_schemas.errors import StoreError
 
 VERSION: Final = 1

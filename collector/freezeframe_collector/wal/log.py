@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
 from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.files import free_bytes, fsync_directory, write_all
 from freezeframe_collector.settings.config import WalConfig
-from freezeframe_collector.wal.format import HEADER_BYTES, Extent, frame
+from freezeframe_collector.wal.format import HEADER_BYTES, Audit, Counts, Extent, frame
 from freezeframe_collector.wal.ledger import RememberedSpans, load_ledger, save_ledger
 from freezeframe_collector.wal.segment import Segment, create_segment, gather_segments, recover_segment, write_durably
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from freezeframe_collector.audit import Counts
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.files import fsync_directory, write_all
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal.format import SEALED_SUFFIX, Extent, file_header, read_segment, segment_mark
+from freezeframe_collector.wal.format import SEALED_SUFFIX, Counts, Extent, file_header, read_segment, segment_mark
 from freezeframe_collector.wal.ledger import Ledger
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces

@@ -17,9 +17,8 @@ from enum import IntEnum
 from typing import Final
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.batch import Appended, Batch, EncodedSpan
 from freezeframe_collector.casts.found import RunKey, found_from_json, found_to_json
-from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 
 _HEAD: Final = struct.Struct("<IBQ")

@@ -30,8 +30,7 @@ from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import RunContext, current_place
 from freezeframe.context.draws import is_of_program
 from freezeframe.context.program import relative_path
-from freezeframe.runs.carried_over import carried_into
-from freezeframe.runs.entry import EntryScope, command_entry
+from freezeframe.runs.entry import EntryScope, carried_into, command_entry
 from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.reach import Reach, input_gaps, left_open, lost_of_outcome
 from freezeframe.seams.functions import calls

@@ -11,10 +11,9 @@ from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json, terminal_width
 from freezeframe_replay.cli.writing import write_whole
-from freezeframe_replay.operations.diff import DIFF, DiffParameters
+from freezeframe_replay.operations.diff import DIFF, DiffParameters, comparison_text
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.report.align import Comparison
-from freezeframe_replay.report.comparison_text import comparison_text
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 ALIKE: Final = 0

@@ -15,8 +15,7 @@ from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
 from freezeframe_replay.experiments.dataset import result_file
-from freezeframe_replay.experiments.experiment import EXIT_CODES, Judging, RowResult
-from freezeframe_replay.experiments.gates import Gates
+from freezeframe_replay.experiments.experiment import EXIT_CODES, Gates, Judging, RowResult
 from freezeframe_replay.experiments.judge import load_judge
 from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters, result_text

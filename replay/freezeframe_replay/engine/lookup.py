@@ -38,7 +38,7 @@ COMPONENT: Final = "timeout"
 _OF_CLIENTS: Final = frozenset({"httpx", "httpx2", "httpcore", "requests", "urllib3", "aiohttp", "botocore", "http", "ssl"})
 _NOT_OF_CALLS: Final = frozenset({"builtins:KeyboardInterrupt", "builtins:SystemExit"})
 _GIVEN_UP: Final = "asyncio.exceptions:CancelledError"
-"""The program's own doing, which a replay waits for (`turns`)."""
+"""The program's own doing, which a replay waits for (`pace.Turns`)."""
 _EARLY: Final = 0.99
 _EARLY_S: Final = 0.05
 """A limit may end a call this much early: two clocks measure it, and the client's starts before ours."""

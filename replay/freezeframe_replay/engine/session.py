@@ -31,13 +31,13 @@ from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
+from freezeframe_replay.engine.pace import Turns, still_waited
 from freezeframe_replay.engine.pairs import Pair, Settled
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy
 from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_requested, spoken
 from freezeframe_replay.engine.standstill import MAX_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.tools_anew import ToolsAnew
-from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,

@@ -6,10 +6,11 @@ meaning, if there is one.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -18,11 +19,11 @@ from typing import Any, Final
 
 from freezeframe_replay.engine.compare import Difference, first_difference, json_or_text
 from freezeframe_replay.experiments.dataset import Dataset, Row
-from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
 from freezeframe_replay.process.kept import live_run, live_steps
 from freezeframe_replay.process.reenact import Trial
+from freezeframe_replay.report.render import counted
 from freezeframe_replay.report.report_text import unquoted
 from freezeframe_replay.report.spent import Spent, spent_by, spent_on
 from freezeframe_schemas import values
@@ -281,3 +282,60 @@ def result_to_json(result: ExperimentResult) -> dict[str, Any]:
         "counts": {finding.value: count for finding, count in result.counts.items()},
         "rows": [asdict(row) for row in result.rows],
     }
+
+
+# -- Gates: what an experiment must not exceed. Pure -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """The limits; None sets none."""
+
+    changed: int | None = None
+    """Rows that may change."""
+    p95_s: float | None = None
+    """Seconds that the calls of 95 of 100 runs may take."""
+    usd: float | None = None
+    """US dollars that the dearest run may cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One limit, and the result."""
+
+    name: str
+    limit: float
+    found: float | None
+    """None if it is not known."""
+    passed: bool | None
+    """None if it is not known."""
+    note: str = ""
+
+
+def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None], incomparable: int = 0) -> Iterator[Gate]:
+    """Yield each limit that is set with the findings. `rows`: what each run took, None if that is not known."""
+    if gates.changed is not None:
+        yield _gate("changed", gates.changed, changed, incomparable, least=changed, most=changed + incomparable)
+    unknown = sum(row is None for row in rows)
+    if gates.p95_s is not None:
+        known = [row.ms / 1000 for row in rows if row is not None]
+        yield _gate("p95 seconds", gates.p95_s, _p95(known), unknown, least=_p95([*known, *[0.0] * unknown]))
+    if gates.usd is not None:
+        unknown += sum(row.unknown > 0 for row in rows if row is not None)
+        found = max((row.usd for row in rows if row is not None), default=None)
+        yield _gate("US dollars a run", gates.usd, found, unknown, least=found)
+
+
+def _gate(
+    name: str, limit: float, found: float | None, unknown: int, *, least: float | None, most: float | None = None
+) -> Gate:
+    """Return a limit. Runs of which it is not known leave it open, unless the least or the most that they may add decides."""
+    exceeded = least is not None and least > limit
+    is_open = found is None or (unknown > 0 and (most is None or most > limit))
+    note = f"not known of {counted(unknown, 'run')}" if unknown else ""
+    return Gate(name=name, limit=limit, found=found, passed=False if exceeded else None if is_open else True, note=note)
+
+
+def _p95(values: Sequence[float]) -> float | None:
+    """Return the smallest of the values that 95 of 100 do not exceed, or None."""
+    return sorted(values)[math.ceil(len(values) * 0.95) - 1] if values else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -28,7 +29,6 @@ from freezeframe_replay.mcp.answers import (
     page_text,
 )
 from freezeframe_replay.mcp.project import WIDTH, Project
-from freezeframe_replay.mcp.texts import next_text, why_text
 from freezeframe_replay.operations.dataset import DATASET, DatasetParameters
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
 from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters
@@ -49,17 +49,21 @@ from freezeframe_replay.operations.runs import RUNS, RunsParameters
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.operations.sql import SQL, SqlParameters
 from freezeframe_replay.process.reenact import Trial
+from freezeframe_replay.report.failure import failure_lines, find_failure, stack_lines
+from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.report.regression import Expect
-from freezeframe_replay.report.render import ID_DIGITS
+from freezeframe_replay.report.render import ID_DIGITS, outline_text
 from freezeframe_replay.report.transcript_text import passages
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.span_file import split_name
 from freezeframe_replay.sources.store_door import is_backend
+from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
 from freezeframe_schemas.run import EntryKind, Run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 _MAX_RUNS: Final = 100
 _MAX_QUERY_LENGTH: Final = 20_000
@@ -378,3 +382,39 @@ class Tools:
 
 def _start(since: str) -> dt.datetime | None:
     return dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(since)) if since else None
+
+
+# -- Texts of the tools: why a run failed, and which tool comes next. Pure ---------------------------------------------
+
+
+def why_text(run: Run, outline: Outline) -> tuple[str, int | None]:
+    """Return why a run failed, what it was and how far it replays; and the first failed step, if one has a number."""
+    failure = find_failure(run, outline)
+    lines = ["nothing failed in this run; a wrong answer is not a failure: read the transcript"]
+    first = None
+    if failure is not None:
+        lines = [*failure_lines(failure), *stack_lines(failure)]
+        first = next((node.step for node in failure.steps if node.step is not None), None)
+    return "\n".join([*lines, "", outline_text(outline, width=WIDTH)]), first
+
+
+def next_text(report: Report, named: str) -> str:
+    """Return what to call after a replay."""
+    if report.stopped is not None:
+        next_step = f'stop_at_step(run="{named}", step={report.stopped.step + 1})'
+        return f'next: {next_step} goes on; replay(run="{named}") runs all of it'
+    found = verdict(report)
+    if found.agrees:
+        stop = f'stop_at_step(run="{named}", step=N) shows the variables before step N'
+        return f'next: edit the code; replay(run="{named}") then shows the first effect. {stop}'
+    if found is not Verdict.DIVERGED and report.changed_code:
+        names = json.dumps(sorted({name.partition(" ")[2] for name in report.changed_code}))
+        return f'next: replay(run="{named}", run_tools={names}) runs the new code on the recorded calls'
+    if found is not Verdict.DIVERGED:
+        return f'next: why_failed(run="{named}") says how far the run can be replayed'
+    at = "N" if report.first is None or report.first.step is None else report.first.step
+    keep = f'save_test(run="{named}", directory="tests/regressions/NAME")'
+    stop = f'stop_at_step(run="{named}", step={at}) shows the variables there'
+    parts = json.dumps(list(report.first.differed)) if report.first is not None and report.first.differed else ""
+    varies = f'; if it varies by itself, replay(run="{named}", ignore={parts})' if parts else ""
+    return f"next: if this difference is the fix, {keep}; else {stop}{varies}"

@@ -13,8 +13,7 @@ from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.report.render import ID_DIGITS, short, table_text
 
 if TYPE_CHECKING:
-    from freezeframe_replay.experiments.experiment import ExperimentResult, Judging, OnRow, RowResult
-    from freezeframe_replay.experiments.gates import Gates
+    from freezeframe_replay.experiments.experiment import ExperimentResult, Gates, Judging, OnRow, RowResult
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

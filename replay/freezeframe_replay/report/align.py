@@ -127,7 +127,7 @@ def compare_runs(
     Args:
         before: the first run.
         after: the second one.
-        varying: fields that vary by themselves (`varying.varying_fields`): what differs in them, and in what is generated for
+        varying: fields that vary by themselves (`varying_fields`): what differs in them, and in what is generated for
             each answer, is marked. None marks nothing.
         context: characters kept before and after the first differing one of two long texts.
     """

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from freezeframe_replay.report.asked_calls import AnnouncedCall, AskedCalls, TranscriptCall, nearness
 from freezeframe_replay.report.messages import (
     INSTRUCTIONS,
+    FoundDocument,
     MessagePart,
     arguments_by_name,
     instructions_of,
@@ -28,12 +28,14 @@ from freezeframe_replay.report.messages import (
 )
 from freezeframe_replay.report.outline import Node, Outline, call_kind, outline_run
 from freezeframe_replay.report.render import counted
-from freezeframe_replay.report.reported import call_texts, error_of, first_chunk_ms, readable_body, reported, text_of
+from freezeframe_replay.report.tagged import error_text
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Lane
 from freezeframe_schemas.run import Run
-from freezeframe_schemas.span import AttributeValue, SpanRecord
-from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, parse
+from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
+from freezeframe_schemas.wire import decode_body, find_dialect_of
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, parse
 
 _SETTINGS: Final[Mapping[str, str]] = {
     genai.REQUEST_MODEL: "model",
@@ -365,3 +367,168 @@ def _list(value: AttributeValue) -> Iterator[AttributeValue]:
 def _shown(value: AttributeValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _SETTING else f"{text[:_SETTING]}…"
+
+
+# -- What a call reports of itself -------------------------------------------------------------------------------------
+# A model call in the words of the GenAI conventions, any other as texts. Pure.
+
+
+def reported(span: SpanRecord, exchange: Exchange | None) -> Mapping[str, AttributeValue]:
+    """Return a model call in the words of the GenAI conventions; read from its bytes if its span has none of them."""
+    if exchange is None or genai.INPUT_MESSAGES in span.attributes:
+        return span.attributes
+    match = find_dialect_of(exchange.request)
+    if match is None:
+        return span.attributes
+    try:
+        request = decode_body(exchange.request.body, exchange.request.headers)
+        body = decode_body(exchange.response.body, exchange.response.headers)
+    except WireError:
+        return span.attributes
+    headers = {name.lower(): value for name, value in exchange.response.headers}
+    answer = match.dialect.response_attributes(
+        body,
+        content_type=headers.get("content-type", ""),
+        status=exchange.response.status or 0,
+        headers=exchange.response.headers,
+    )
+    return {**match.dialect.request_attributes(request), **(answer if body else {}), **span.attributes}
+
+
+def call_texts(span: SpanRecord, exchange: Exchange | None) -> tuple[str, str, str]:
+    """Return what was asked, what was answered, and the error."""
+    if exchange is None:
+        attribute_names = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY)
+        answered = (genai.TOOL_CALL_RESULT, genai.RETRIEVAL_DOCUMENTS)
+        request, answer = (
+            next((text for name in names if (text := span.text(name))), "") for names in (attribute_names, answered)
+        )
+        return request, answer, error_of(span, None, span.attributes)
+    request = exchange.request.body.decode(errors="replace")
+    answer = f"<not kept: {exchange.response.omitted}>" if exchange.response.omitted else readable_body(exchange)
+    return request, answer, error_of(span, exchange, span.attributes)
+
+
+def readable_body(exchange: Exchange) -> str:
+    """Return a response's body as text, as much of it as came."""
+    try:
+        return decode_body(exchange.response.body, exchange.response.headers).decode(errors="replace")
+    except WireError:
+        return f"<{len(exchange.response.body)} bytes that cannot be decoded>"
+
+
+def error_of(span: SpanRecord, exchange: Exchange | None, said: Mapping[str, AttributeValue]) -> str:
+    """Return what the client raised and what the provider reported, a line each."""
+    raised = error_text(exchange.error) if exchange is not None and exchange.error else ""
+    reported = text_of(said, genai.RESPONSE_ERROR)
+    failed = span.status_code is StatusCode.ERROR
+    kept = [raised, reported, (span.status_message or text_of(said, genai.ERROR_TYPE)) if failed and not raised else ""]
+    return "\n".join(dict.fromkeys(text for text in kept if text))
+
+
+def first_chunk_ms(exchange: Exchange | None) -> float | None:
+    """Return when the first chunk of a stream came, after the start of the call; None if there is no stream."""
+    if exchange is None or len(exchange.response.chunks) < 2:
+        return None
+    return exchange.response.chunks[0].offset_ns / 1e6
+
+
+def text_of(said: Mapping[str, AttributeValue], name: str) -> str:
+    """Return an attribute if it is text, else an empty text."""
+    value = said.get(name)
+    return value if isinstance(value, str) else ""
+
+
+# -- Calls of tools that models asked for, and which of them a result belongs to. Pure ---------------------------------
+# Ids decide, then names and arguments. Conversations that go on side by side may number their calls alike; then the
+# lanes decide.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptCall:
+    """A call of a tool, a retriever, an MCP server or over HTTP."""
+
+    kind: str
+    name: str
+    arguments: str
+    node: Node | None
+    """The recorded call; None if the model asked for one and none was recorded."""
+    result: str = ""
+    """What it answered; of a retriever the same as `documents`, if these could be read."""
+    received: str = ""
+    """What the model received, if that is not the result."""
+    error: str = ""
+    documents: tuple[FoundDocument, ...] = ()
+    requested_in_step: int | None = None
+    """Step of the model call that asked for it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AnnouncedCall:
+    """A call that a model asked for, until its result is met."""
+
+    call: TranscriptCall
+    turn: int
+    """Index of the turn in the items."""
+    part: int
+    """Index of the part in the turn's answer."""
+    id: str | None
+    conversation: int
+    """Number of the conversation that it was asked for in."""
+    lane: Lane
+
+
+class AskedCalls:
+    """The calls that models asked for, until the result of each is met."""
+
+    def __init__(self) -> None:
+        self._open: list[AnnouncedCall] = []
+
+    def add(self, asked: AnnouncedCall) -> None:
+        self._open.append(asked)
+
+    def remove(self, asked: AnnouncedCall) -> None:
+        self._open.remove(asked)
+
+    def answered_by(self, made: TranscriptCall, call_id: str | None, lane: Lane) -> AnnouncedCall | None:
+        """Return the request of a model that this call answers: by its id, else by name and arguments; of the nearest lane."""
+        open_ones = [item for item in self._open if item.call.node is None]
+        if call_id and (found := [item for item in open_ones if item.id == call_id]):
+            return max(
+                found, key=lambda item: (item.call.name == made.name, nearness(item.lane, lane), _has_arguments_of(item, made))
+            )
+        named = [item for item in open_ones if item.call.name == made.name]
+        equal = [item for item in named if _has_arguments_of(item, made)]
+        if not equal:
+            nearest = max((nearness(item.lane, lane) for item in named), default=None)
+            named = [item for item in named if nearness(item.lane, lane) == nearest]
+            return named[0] if len(named) == 1 else None
+        return max(equal, key=lambda item: nearness(item.lane, lane))
+
+    def call_announced_in(self, call_id: JsonValue, conversation: int, lane: Lane, history: str) -> AnnouncedCall | None:
+        """Return the call whose result a conversation holds: one of its own, else of the nearest lane.
+
+        A conversation that was not known before (`history`) names its calls itself, and only a call like that is meant.
+        """
+        found = [item for item in reversed(self._open) if item.id is not None and item.id == call_id]
+        own = [item for item in found if item.conversation == conversation]
+        if own or not found:
+            return own[0] if own else None
+        named = [
+            (part.get("name"), readable(plain(part.get("arguments"))))
+            for message in read_messages(history)
+            for part in map(as_object, as_list(message.get("parts")))
+            if part.get("type") == "tool_call" and part.get("id") == call_id
+        ]
+        like = [item for item in found if not named or (item.call.name, item.call.arguments) in named]
+        return max(like, key=lambda item: nearness(item.lane, lane), default=None)
+
+
+def nearness(one: Lane, other: Lane) -> tuple[bool, int]:
+    """Return the closeness of two lanes: equal, or else the length of their common path from the entry point."""
+    shared = next((index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    return one == other, min(len(one), len(other)) if shared is None else shared
+
+
+def _has_arguments_of(asked: AnnouncedCall, made: TranscriptCall) -> bool:
+    return asked.call.arguments == made.arguments

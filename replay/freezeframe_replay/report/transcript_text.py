@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from freezeframe_replay.report.asked_calls import TranscriptCall
 from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import ROOT_LANE, Node
 from freezeframe_replay.report.render import duration, printable
-from freezeframe_replay.report.transcript import Transcript, Turn
+from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn
 
 _INDENT = "    "
 

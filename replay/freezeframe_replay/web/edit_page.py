@@ -13,8 +13,7 @@ from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.report.transcript import Transcript, Turn
-from freezeframe_replay.web.links import place_of
-from freezeframe_replay.web.markup import STEERING, render
+from freezeframe_replay.web.markup import STEERING, place_of, render
 from freezeframe_replay.web.step_pages import body_text
 from freezeframe_schemas.errors import ReplayError, RunError
 from freezeframe_schemas.exchange import Exchange, Kind

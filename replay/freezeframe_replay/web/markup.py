@@ -11,20 +11,27 @@ import datetime as dt
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
 from operator import eq
-from typing import Final, cast
+from typing import Any, Final, cast
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from freezeframe_replay.report.outline import Node
 from freezeframe_replay.report.render import ID_DIGITS, cost, cost_sum, counted, duration, moment, printable
 from freezeframe_replay.sources.costs import Cost
+from freezeframe_schemas import genai
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import SpanRecord
 
 STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
@@ -263,3 +270,98 @@ def _marked(text: str, words: str) -> Markup:
     pieces = re.split(f"({'|'.join(found)})", line, flags=re.IGNORECASE) if words.strip() and found else [line]
     parts = [Markup("<mark>{}</mark>").format(piece) if index % 2 else escape(piece) for index, piece in enumerate(pieces)]
     return Markup("").join(parts)
+
+
+# -- Where the pages of a run lead, and what a step is called in them. Pure --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses that a page of a run leads to."""
+
+    run: Run
+    alone: bool = False
+    """True if all is on one page."""
+
+    def tab(self, name: str) -> str:
+        """Return the address of a view of the run."""
+        return f"#{name}" if self.alone else f"?tab={name}"
+
+    def step(self, node: Node) -> str:
+        """Return the address of a step's own page, or of its place in a page that holds all."""
+        if self.alone:
+            return f"#raw-{anchor_of(node)}"
+        return f"/runs/{quote(self.run.trace_id)}/steps/{node.span_id if node.step is None else node.step}"
+
+    def near(self, node: Node, parts: Mapping[str, int], part: int) -> str:
+        """Return where the transcript shows a step, with `part` open; the step's own page if the transcript lacks it."""
+        at = parts.get(node.span_id)
+        if at is None:
+            return self.step(node)
+        return f"#{anchor_of(node)}" if at == part else f"?from={at}#{anchor_of(node)}"
+
+
+def place_of(node: Node) -> str:
+    """Return a step in words: ``step 7, tool track``."""
+    return f"{node.kind} {node.name}" if node.step is None else f"step {node.step}, {node.kind} {node.name}"
+
+
+def anchor_of(node: Node) -> str:
+    """Return the id of a step's element."""
+    return f"x{node.span_id}" if node.step is None else f"s{node.step}"
+
+
+# -- The surrogates in the texts of a run, marked with their class. Pure -----------------------------------------------
+
+
+_RUN: Final = re.compile(r"[^\W_]+")
+"""Letters and digits. A surrogate is looked for where its first ones are a word, so each text is read once for all of them."""
+
+
+class Tint:
+    """Marks what the spans of a run list as their surrogates, where it is not part of a longer word."""
+
+    def __init__(self, spans: Iterable[SpanRecord]) -> None:
+        self._classes: dict[str, str] = {}
+        """What is left of a surrogate from its first letter or digit on, which is what is marked -> its class."""
+        self._by_run: dict[str, list[str]] = defaultdict(list)
+        found: dict[str, Any] = {}
+        for listed in {span.text(genai.REDACTION_SURROGATES) or "" for span in spans}:
+            found |= _read(listed)
+        for text, class_ in found.items():
+            if (run := _RUN.search(text)) and text[run.start() :] not in self._classes:
+                self._classes[text[run.start() :]] = str(class_)
+                self._by_run[run[0]].append(text[run.start() :])
+        for texts in self._by_run.values():
+            texts.sort(key=len, reverse=True)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Return how many different surrogates of each class there are, as a row of the run's environment."""
+        counts = sorted(Counter(self._classes.values()).items())
+        return {"surrogates": ", ".join(f"{number:,} {class_}" for class_, number in counts)} if counts else {}
+
+    def __call__(self, text: str, limit: int | None = None) -> str:
+        """Return what `block` does, with surrogates marked."""
+        shown = block(text, limit)
+        pieces: list[str] = []
+        past = 0
+        for run in _RUN.finditer(shown) if self._by_run else ():
+            start = run.start()
+            for known in self._by_run.get(run[0], ()) if start >= past else ():
+                end = start + len(known)
+                if shown.startswith(known, start) and not shown[end : end + 1].isalnum():
+                    class_ = self._classes[known]
+                    pieces += shown[past:start], Markup('<i title="surrogate: {}">{}</i>').format(class_, known)
+                    past = end
+                    break
+        return Markup("").join([*pieces, shown[past:]]) if pieces else shown
+
+
+def _read(listed: str) -> Mapping[str, Any]:
+    """Return a span's list; an empty one if another sender wrote something else there."""
+    try:
+        found: Any = json.loads(listed)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]

@@ -42,7 +42,7 @@ _M = TypeVar("_M", bound="Message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Protobuf:
-    """The part of protobuf that is used; importing the schemas does not import it (see `raw`)."""
+    """The part of protobuf that is used; importing the schemas does not import it (see `decode`)."""
 
     request: type[ExportLogsServiceRequest]
     record: type[LogRecord]

@@ -1,7 +1,7 @@
 """Mastra 1.x (its OTLP exporter 1.4.0 was recorded): ``mastra.model_step.*``, the messages of one call on the span around it.
 
 A preview stands for each call of a tool and each result in a request: ``[tool: NAME]``, ``[tool-result: NAME]``. The part is
-kept without its content, so that a lost result is not an empty one; `reported_steps` takes it from the steps before.
+kept without its content, so that a lost result is not an empty one; `of_steps` takes it from the steps before.
 
 Source: https://github.com/mastra-ai/mastra, observability/otel-exporter/src/gen-ai-semantics.ts, and ``normalizeMessages`` of
 @mastra/observability 1.17.9

@@ -5,7 +5,7 @@ those in the application's code that they lead to; the search is done once per f
 and so are the attributes
 of an application object, one level deep (three for a run). No value is kept longer than the call.
 
-A run's effects on the next one are found the same way (`freezeframe.runs.carried_over`).
+A run's effects on the next one are found the same way (`freezeframe.runs.entry`).
 """
 
 from __future__ import annotations

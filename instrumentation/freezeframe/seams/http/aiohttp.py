@@ -16,7 +16,7 @@ from typing import Any, Final
 from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe._guard import guard
 from freezeframe.seams.http import adapter as shared
-from freezeframe.seams.http.uploads import watch_payload
+from freezeframe.seams.http.adapter import watch_payload
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.recording import Recording, while_sending

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from freezeframe._cleaning import clean_request
 from freezeframe.seams.http import urllib3
-from freezeframe.seams.http.uploads import known_bytes
+from freezeframe.seams.http.adapter import known_bytes
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.errors import ReplayMiss

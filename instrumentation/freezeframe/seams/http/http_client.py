@@ -20,7 +20,7 @@ from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
 from freezeframe.seams.http import adapter as shared
-from freezeframe.seams.http.uploads import Upload, known_bytes, read_whole
+from freezeframe.seams.http.adapter import Upload, known_bytes, read_whole
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import Patches
