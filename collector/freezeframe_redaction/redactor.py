@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
-from freezeframe_redaction.casts.book import NOTHING, Cast, texts_of
+from freezeframe_redaction.casts.book import NOTHING, Cast, Member, texts_of
 from freezeframe_redaction.casts.casting import Casting, Indexes
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.detectors.people.evidence import NameJudgement
@@ -140,6 +140,15 @@ class Redactor:
         if rests:
             span = span.with_attributes(rests)
         return needles is None or needles.occur_in("\0".join(texts_of(span)))
+
+    @property
+    def indexes(self) -> Indexes:
+        """Forms of values, and of their surrogates: to look for them."""
+        return self._indexes
+
+    def surrogate_of(self, value: Member) -> str:
+        """Return the surrogate of a value."""
+        return self._maker.make(value.class_, value.kind, value.spelling)
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
         """Return surrogate -> class and original (see `Maker.originals_of`); none unless `keep_originals`."""

@@ -171,9 +171,12 @@ def test_what_was_deleted_may_come_again_whole(own: Store) -> None:
     assert rows_of(own)["piece_rows"][0] == pieces
 
 
-def test_the_next_backup_does_not_have_it_and_an_earlier_one_does_not_bring_it_back(own: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("subject", [{"user": USER}, {"runs": [trace_of(1)]}], ids=["user", "person"])
+def test_the_next_backup_does_not_have_it_and_an_earlier_one_does_not_bring_it_back(
+    own: Store, tmp_path: Path, subject: dict[str, object]
+) -> None:
     administer(own, {"action": "backup", "directory": str(tmp_path / "before")})
-    administer(own, {"action": "delete", "user": USER})
+    administer(own, {"action": "delete", **subject})
     after = administer(own, {"action": "backup", "directory": str(tmp_path / "after")})
     assert after["rows"]["span_rows"] == rows_of(own)["span_rows"][1]
     stays = {table: stays for table, (_, stays) in rows_of(own).items()}
@@ -198,16 +201,20 @@ def test_a_run_that_was_deleted_by_itself_comes_back_from_a_backup(own: Store, t
         assert found_by_words(own) == 1
 
 
-@pytest.mark.proof
-def test_a_deletion_that_stopped_midway_is_repeated(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "subject", [pytest.param({"user": USER}, marks=pytest.mark.proof), {"runs": [trace_of(1)]}], ids=["user", "person"]
+)
+def test_a_deletion_that_stopped_midway_is_repeated(
+    own: Store, monkeypatch: pytest.MonkeyPatch, subject: dict[str, object]
+) -> None:
     """Whatever it had done: which runs are meant is known until the last of them has gone."""
     run = own.engine.command
     for left in range(5):
         monkeypatch.setattr(own.engine, "command", stopping_after(left, run))
         with pytest.raises(InterruptedError):
-            deleting.delete(own, "user", USER)
+            administer(own, {"action": "delete", **subject})
         monkeypatch.setattr(own.engine, "command", run)
-    deleting.delete(own, "user", USER)
+    administer(own, {"action": "delete", **subject})
     after = rows_of(own)
     assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 8
 

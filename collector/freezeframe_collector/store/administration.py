@@ -119,7 +119,10 @@ def _replayed(store: Store, request: Request) -> dict[str, Any]:
 
 
 def _delete(store: Store, request: Request) -> dict[str, Any]:
-    """Delete a run, a user or a tenant; with ``dry_run`` only return how much there is."""
+    """Delete a run, a user or a tenant (with ``dry_run`` only return how much there is), or ``runs`` that mention a person."""
+    if "runs" in request:
+        runs = [_run(store, {**request, "run": run}) for run in request["runs"]]
+        return {**asdict(deleting.delete_runs(store, runs, note=str(request.get("note", "")))), "left": 0}
     names = [name for name in deleting.SUBJECTS if name in request]
     if len(names) != 1:
         raise ConfigError(f"store delete: expected exactly one of run, user and tenant, found {', '.join(names) or 'none'}")

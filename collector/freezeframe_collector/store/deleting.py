@@ -1,4 +1,6 @@
-"""Deleting runs for good: one run, every run of a user, everything of a tenant. Verified gone, and noted in `audit`.
+"""Deleting runs for good: one run, every run of a user, runs that mention a person, everything of a tenant.
+
+It is verified that they are gone, and noted in `audit`.
 
 Rows are deleted from every table that names the subject. The row of `audit` stays: because of it, a backup that is restored
 later does not bring back users and tenants who were deleted.
@@ -49,6 +51,30 @@ def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
     return deleted
 
 
+def delete_runs(store: Store, trace_ids: Sequence[str], *, note: str = "") -> Deleted:
+    """Delete the runs that mention a person, and verify that they are gone.
+
+    Each is noted in `audit` before it goes: what a crash leaves is deleted when the order is repeated.
+
+    Raises:
+        PermanentStoreError: rows are still there.
+    """
+    runs = spans = 0
+    for at in range(0, len(trace_ids), _RUNS_PER_STATEMENT):
+        named = ", ".join(map(quote_text, trace_ids[at : at + _RUNS_PER_STATEMENT]))
+        _, held = store.query(
+            f"SELECT tenant, trace_id, uniqExact(span_id) FROM {store.database}.span_rows WHERE trace_id IN ({named})"
+            " GROUP BY tenant, trace_id"
+        )
+        for _, trace_id, count_of_spans in held:
+            write_audit(store, "delete_person", trace_id, count_of_spans, note)
+            spans += count_of_spans
+        delete_rows(store, of_runs(held), _NAMING_RUNS)
+        runs += len(held)
+    store.on_deleted()
+    return Deleted(runs=runs, spans=spans)
+
+
 def count(store: Store, subject: str, name: str) -> Deleted:
     """Return how much `delete` would delete.
 
@@ -63,13 +89,13 @@ def count(store: Store, subject: str, name: str) -> Deleted:
 
 
 def delete_again(store: Store) -> int:
-    """Delete users and tenants whom a backup brought back, although `audit` says that they were deleted.
+    """Delete users, persons and tenants whom a backup brought back, although `audit` says that they were deleted.
 
     A run that was deleted by itself stays, because it may be the reason for the restore. Return how many runs were deleted.
     """
     _, found = store.query(
         f"SELECT substring(action, 8), subject, toString(max(time)) FROM {store.database}.audit"
-        " WHERE action IN ('delete_user', 'delete_tenant') GROUP BY action, subject"
+        " WHERE action IN ('delete_user', 'delete_person', 'delete_tenant') GROUP BY action, subject"
     )
     again = 0
     for subject, name, last in found:
@@ -89,7 +115,7 @@ def runs_where(store: Store, condition: str) -> Sequence[Sequence[Any]]:
 
 def of_runs(runs: Sequence[Sequence[Any]]) -> list[str]:
     """Return conditions that together are true of the rows of these runs, each short enough for one statement."""
-    named = [f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id in runs]
+    named = [f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id, *_ in runs]
     return [
         f"(tenant, trace_id) IN ({', '.join(named[at : at + _RUNS_PER_STATEMENT])})"
         for at in range(0, len(named), _RUNS_PER_STATEMENT)
@@ -163,7 +189,7 @@ def _spans_of(store: Store, subject: str, name: str) -> str:
     """Return the condition on rows of `span_rows` that are a subject's."""
     quoted = quote_text(name)
     match subject:
-        case "run":
+        case "run" | "person":  # a person's deletion names each run
             return f"trace_id = {quoted}"
         case "user":
             return f"trace_id IN (SELECT DISTINCT trace_id FROM {store.database}.span_rows WHERE user_id = {quoted})"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,6 +167,20 @@ class Vault:
             )
             connection.execute("DELETE FROM sealed WHERE tenant = ? AND subject = ?", (tenant, subject))
         return int(count)
+
+    def subjects_with(self, tenant: str, groups: Iterable[Sequence[str]]) -> set[str]:
+        """Return the subjects for which at least one surrogate of each group is sealed."""
+        found: set[str] | None = None
+        with self._connect() as connection:
+            for group in groups:
+                held: set[str] = set()
+                for surrogate in group:
+                    rows = connection.execute(
+                        "SELECT DISTINCT subject FROM sealed WHERE tenant = ? AND surrogate = ?", (tenant, surrogate)
+                    )
+                    held.update(subject for (subject,) in rows)
+                found = held if found is None else found & held
+        return found or set()
 
     def rotate(self, tenant: str) -> int:
         """Wrap the tenant's data keys with the current vault key; return how many were wrapped anew."""

@@ -15,19 +15,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command, flag, one_of, option
-from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.command import Command, flag, one_of, option, repeatable
+from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json, terminal_width, text_or_file
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.administration import Answer, Order, administration
 from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import open_store
 from freezeframe_replay.operations.policy_trial import MAX_RUNS, chosen_runs, try_policy
-from freezeframe_replay.report.render import size_text, table_text
+from freezeframe_replay.report.render import counted, size_text, table_text
 from freezeframe_replay.service.history import History
 from freezeframe_schemas import genai
-from freezeframe_schemas.data_directory import KEYS, make_private
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.data_directory import KEYS, VAULT, make_private
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 DAMAGED: Final = 3
@@ -45,6 +45,7 @@ COMMAND: Final = Command(
         "freezeframe store stats": "size by kind and table, compression, dedup",
         "freezeframe store pin 4bf92f35 --note INC-17": "keep a run until it is unpinned",
         "freezeframe store delete --user 'anna#3f' --yes": "delete a user's runs and verify it",
+        "freezeframe store delete --person anna@corp.io 'Anna Keller' --who Officer --note T-71": "forget a person",
         "freezeframe store redact 4bf92f35 --policy acme.toml": "redact under another policy; the run still replays",
         """freezeframe store redact --try acme.toml --over "service = 'support'\"""": "what a policy would change; no write",
         "freezeframe store backup /backup/monday": "all rows, while the store runs; `restore` reads them back",
@@ -57,15 +58,28 @@ COMMAND: Final = Command(
         "pin": ("Keep a run until it is unpinned.", (_RUN, _NOTE)),
         "unpin": ("Unpin a run, so that it expires normally.", (_RUN, _NOTE)),
         "delete": (
-            "Delete a run, a user's runs or a tenant's, and verify that they are gone.",
+            "Delete a run, a user's runs or a tenant's, or all that mentions a person, and verify that it is gone.",
             (
                 one_of(
                     option("run", nargs="?", metavar="RUN", help=_RUN_HELP),
                     option("--user", metavar="NAME", help="every run of this user, given by surrogate, as in the store"),
                     option("--tenant", metavar="NAME", help="everything of this tenant"),
+                    option(
+                        "--person",
+                        nargs="+",
+                        metavar="VALUE",
+                        help="all that mentions a person: name, mail, ... or @FILE of lines",
+                    ),
                 ),
                 _YES,
                 _NOTE,
+                option("--who", default="", metavar="NAME", help="with --person: who asks; in the report, with --note"),
+                flag("--blank", "with --person: keep the runs, with other surrogates that nobody can make again"),
+                flag("--apart", "with --person: also runs that have only the words of the name, apart"),
+                option("--report", type=Path, metavar="DIR", help="with --person: folder of the signed report"),
+                repeatable(
+                    "--look-in", type=Path, metavar="DIR", help="with --person: list files that mention her (repeatable)"
+                ),
             ),
         ),
         "redact": (
@@ -121,11 +135,17 @@ def execute(arguments: argparse.Namespace) -> int:
     give = administration(home_of(arguments), named, may_create=order["action"] == "restore")
     if order["action"] == "redact":
         return _redact(arguments, order, give)
+    if getattr(arguments, "person", None) is not None:
+        return _forget_person(arguments, give)
     if order["action"] == "delete" and not arguments.yes and not _confirmed(order, give({**order, "dry_run": True})):
         print("nothing was deleted", file=sys.stderr)
         return 1
+    sealed = _runs_of(arguments, order) if order["action"] == "delete" else set[tuple[str, str]]()
     with Progress(f"store {order['action']}", quiet=arguments.json):
         answer = give(order)
+    if order["action"] == "delete":
+        _forget_originals(arguments, sealed)
+        answer["mentioned"] = _mentioned(arguments, order["user"]) if "user" in order else []
     if order["action"] in ("delete", "expire") and not order.get("dry_run"):
         _forget_replays(arguments)
     if arguments.json:
@@ -176,6 +196,81 @@ def _forget_replays(arguments: argparse.Namespace, *changed: str) -> None:
     history = History(home_of(arguments).directory)
     if history.noted():
         history.forget_gone(open_store(place_of(arguments)), changed)
+
+
+def _runs_of(arguments: argparse.Namespace, order: Order) -> set[tuple[str, str]]:
+    """Return tenant and run of what is to be deleted, if there is a vault that may hold their originals."""
+    if not (home_of(arguments).directory / f"{VAULT}.db").is_file():
+        return set()
+    name = next(one for one in ("run", "user", "tenant") if one in order)
+    column = {"run": "trace_id", "user": "user_id"}.get(name, name)
+    question = f"SELECT DISTINCT tenant, trace_id FROM span_rows WHERE {column} = {{name:String}}"
+    return {
+        (str(tenant) or "default", str(run))
+        for tenant, run in open_store(place_of(arguments)).sql(question, {"name": order[name]})[1]
+    }
+
+
+def _forget_originals(arguments: argparse.Namespace, runs: set[tuple[str, str]]) -> None:
+    """Destroy what the vault sealed of deleted runs; without the vault's keys, say that it stays."""
+    from freezeframe_replay.operations.forgetting import forget_originals
+
+    try:
+        forget_originals(home_of(arguments), runs)
+    except PermanentStoreError as error:
+        print(f"freezeframe store: {error.message}; forget each run: freezeframe store vault forget RUN", file=sys.stderr)
+
+
+def _mentioned(arguments: argparse.Namespace, user: str) -> list[str]:
+    """Return the runs of others that still mention a user by the name that was given."""
+    from freezeframe_redaction import Redactor, TenantKey, load_policy
+    from freezeframe_redaction.person import Person
+    from freezeframe_replay.operations.forgetting import find_runs
+
+    person = Person([user], [Redactor(load_policy("minimal"), TenantKey.generate())])
+    return [run.run for run in find_runs(open_store(place_of(arguments)), person)]
+
+
+# -- a person -----------------------------------------------------------------------------------------------------------
+
+
+def _forget_person(arguments: argparse.Namespace, give: Callable[[Order], Answer]) -> int:
+    """Show what mentions a person; with consent delete or blank it, and print where the signed report is."""
+    from freezeframe_replay.operations.forgetting import Forgetting
+
+    values = [line for value in arguments.person for line in text_or_file(value, "--person").splitlines() if line.strip()]
+    with Progress("searching", quiet=arguments.json) as progress:
+        forgetting = Forgetting(
+            home=home_of(arguments),
+            store=open_store(place_of(arguments)),
+            give=give,
+            values=values,
+            who=arguments.who,
+            why=arguments.note,
+            blank=arguments.blank,
+            with_apart=arguments.apart,
+            look_in=arguments.look_in,
+            on_run=progress.step,
+        )
+        found = forgetting.find()
+    if not arguments.json:
+        print(found.to_text(terminal_width()))
+    word = "blank" if arguments.blank else "delete"
+    if not arguments.yes and not (
+        sys.stdin.isatty() and input(f"{word} all of it, for good? [y/N] ").strip().lower() in {"y", "yes"}
+    ):
+        print(f"nothing was changed (--yes {word}s it)", file=sys.stderr)
+        return 1
+    with Progress("forgetting", quiet=arguments.json):
+        report, folder = forgetting.forget(found, arguments.report)
+    _forget_replays(arguments, *report.get("blanked", ()))
+    if arguments.json:
+        print_json(report)
+    else:
+        left = ", ".join(f"{len(held)} {kind}" for kind, held in report["left"].items())
+        print(f"{report['state']}; searched again, left: {left}\nreport {folder} (signed; it holds surrogates, no values)")
+        print("not reached:\n" + "\n".join(f"  {line}" for line in report["cannot_reach"]))
+    return 0 if report["state"] == "done" else 1
 
 
 # -- redacting again ----------------------------------------------------------------------------------------------------
@@ -288,6 +383,9 @@ def _rows_text(answer: Answer) -> str:
 
 def _deleted_text(answer: Answer) -> str:
     text = f"deleted {answer['runs']:,} runs, {answer['spans']:,} spans; {answer['left']} left"
+    if others := answer.get("mentioned"):
+        text += f"\n{counted(len(others), 'run')} of others mention this user (--person deletes all that mentions a person):"
+        text += "".join(f"\n  {run}" for run in others)
     return (
         text
         if answer["runs"]

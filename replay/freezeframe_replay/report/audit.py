@@ -87,7 +87,7 @@ def write_audit(fixture: Fixture, directory: Path, *, key: Path | None = None) -
         "README.txt": readme.encode(),
     }
     if signer is not None:
-        written |= {"seal.sig": signer.sign(sealed.encode()), "public_key.pem": _public_pem(signer)}
+        written |= {"seal.sig": signer.sign(sealed.encode()), "public_key.pem": public_pem(signer)}
     written["seal.json"] = sealed.encode()  # last: a folder with a seal is complete
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,8 @@ def _load_key(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def _public_pem(key: Ed25519PrivateKey) -> bytes:
+def public_pem(key: Ed25519PrivateKey) -> bytes:
+    """Return the key that checks a signature."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
