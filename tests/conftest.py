@@ -111,10 +111,12 @@ def warm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield warm.executable
 
 
-@pytest.fixture
-def warm_python(warm_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def warm_python(warm_server: str) -> Iterator[None]:
     """Start Python programs and replays from a process that has imported the SDKs: a tenth of the CPU time."""
-    monkeypatch.setattr(sys, "executable", warm_server)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", warm_server)
+        yield
 
 
 @pytest.fixture

@@ -42,7 +42,9 @@ def test_the_benchmarks_find_their_modules() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=HERE.parents[1], env=environment, check=True, timeout=500)
 
 
-@pytest.mark.parametrize("name", SMALLEST)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name == "bench_replay" else ()) for name in SMALLEST]
+)
 def test_a_benchmark_of_the_smallest_size_prints_its_figures(name: str) -> None:
     done = run(name, *SMALLEST[name])
     assert done.returncode == 0, done.stderr[-3000:]

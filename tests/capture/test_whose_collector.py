@@ -19,7 +19,7 @@ from freezeframe.export.otlp_grpc import GrpcWire
 from freezeframe_schemas.data_directory import remember_data_directory
 from freezeframe_schemas.local_tokens import SENDER, load_or_create_token
 
-pytestmark = pytest.mark.long  # each test starts processes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts processes
 
 PROGRAM = """
 import os, freezeframe, freezeframe._instrument as start

@@ -46,8 +46,11 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize("address", WRONG)
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "address"),
+    [*((COMMANDS[0], address) for address in WRONG), *((command, WRONG[at]) for command in COMMANDS[1:] for at in (3, 5))],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
 def test_no_command_prints_the_password_of_a_store(
     command: list[str], address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,7 +52,7 @@ assert not calls()
 
 
 @pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+def collector(warm_python: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
     running = CollectorProcess(tmp_path_factory.mktemp("recordings") / "data", policy="minimal")
     yield running
     running.stop()

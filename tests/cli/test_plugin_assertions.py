@@ -41,6 +41,7 @@ def test_the_fix_tracks_the_right_order(freezeframe_fixture):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_each_assertion_passes_where_it_holds_and_says_what_was_found_where_not(project: Project) -> None:
     (project.root / "test_cases.py").write_text(CASES)
     done = project.pytest()
@@ -51,6 +52,7 @@ def test_each_assertion_passes_where_it_holds_and_says_what_was_found_where_not(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_call_that_the_recording_does_not_hold_counts_as_called(project: Project) -> None:
     (project.root / "test_fixed.py").write_text(FIXED)
     assert project.pytest().returncode == 1

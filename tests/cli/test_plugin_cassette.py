@@ -7,7 +7,7 @@ import re
 import pytest
 from agent_folder import Project
 
-pytestmark = pytest.mark.long  # each test runs pytest on a small project
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test runs pytest on a small project
 
 CASE = """
 import pathlib

@@ -21,13 +21,13 @@ def test_a_supervised_collector_is_told_of_and_nothing_is_missed(tmp_path: Path,
     assert httpx.post(f"{collector.url}/v1/traces", content=b"\xff", headers={"content-type": "text/csv"}).status_code == 415
     assert main(["status", "--data", str(data)]) == 0
     shown = capsys.readouterr().out
-    assert f"collector  runs, pid {collector.process.pid}\n" in shown
+    assert f"collector  runs, pid {collector.pid}\n" in shown
     assert "2 received" in shown
     assert "refused 1 requests that are not valid OTLP" in " ".join(shown.split())
     assert " bytes free" in shown
     assert main(["status", "--json", "--data", str(data)]) == 0
     services = json.loads(capsys.readouterr().out)["services"]
-    assert services["collector"]["pid"] == collector.process.pid
+    assert services["collector"]["pid"] == collector.pid
     assert (services["replay"]["running"], services["replay"]["pid"]) == (False, None)
     assert collector.stop() == 0
     assert main(["status", "--data", str(data)]) == 1

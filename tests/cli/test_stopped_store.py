@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from running_collector import CollectorProcess, span
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
 def freezeframe(data: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ from agent_folder import COMMAND_LINE, EPHEMERAL, RECORD, Project
 
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
 def ports(project: Project) -> dict[str, int]:

@@ -19,7 +19,7 @@ from freezeframe_replay.local.daemon import page_link
 from freezeframe_replay.local.home import Home
 from freezeframe_schemas.local_tokens import READER, SENDER
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 PATHS: Mapping[str, tuple[str, ...]] = {
     "grpc": ("/",),

@@ -31,7 +31,7 @@ from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.local_tokens import SENDER, read_token
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 RECORD = (
     "import freezeframe; freezeframe.instrument(); import agent; agent.answer('where is it? maria.keller@northbay-mail.com')"

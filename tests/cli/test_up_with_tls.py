@@ -14,7 +14,7 @@ from certificates import issue_certificates
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
 def test_commands_read_a_collector_that_asks_senders_for_certificates(recorded: tuple[Path, Run], tmp_path: Path) -> None:

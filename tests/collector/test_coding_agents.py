@@ -26,7 +26,7 @@ from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.vendors.normalise import normalise
 
-pytestmark = pytest.mark.long  # a collector process and its store
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a collector process and its store
 
 DATA = Path(__file__).parents[1] / "data" / "otlp"
 AGENTS = {

@@ -140,6 +140,7 @@ def test_a_log_file_that_somebody_deleted_is_missed_by_the_next_start(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_damage_of_acked_spans_is_said_everywhere(data: Path) -> None:
     """kill -9, one byte changed, started again: all other spans are in SQL, and every place names what is lost."""
     slowly = data.parent / "slowly.toml"

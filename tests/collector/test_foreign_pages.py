@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from running_collector import CollectorProcess, span
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 CROSS_SITE = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}
 PLACES = [("clickhouse", "/?query=SELECT+name+FROM+spans"), ("clickhouse", "/ping"), ("http", "/status"), ("http", "/metrics")]

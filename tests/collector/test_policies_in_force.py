@@ -18,6 +18,7 @@ MAIL = 'name = "mail"\nversion = 1\nclasses = ["EMAIL"]\n'
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_the_text_of_each_policy_is_in_the_store(tmp_path: Path) -> None:
     """One that is changed while the collector runs too: spans of before and after name one each."""
     file = tmp_path / "policy.toml"
@@ -43,6 +44,7 @@ def test_the_text_of_each_policy_is_in_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_tenant_with_a_policy_of_its_own_is_redacted_by_it(tmp_path: Path) -> None:
     """By the tenant that its token names, and stamped so; the others go through the collector's. SIGHUP changes it."""
     (tmp_path / "tokens.toml").write_text(

@@ -20,7 +20,7 @@ from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 CAST = {"FREEZEFRAME_COLLECTOR__CAST__ENABLED": "true", "FREEZEFRAME_COLLECTOR__CAST__PAUSE_S": "3600"}
 TWO = {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": "2"}
@@ -66,7 +66,7 @@ def administered(collector: CollectorProcess, order: dict[str, str]) -> dict[str
 
 def shows(collector: CollectorProcess, run: int) -> str:
     """Return what `freezeframe show` prints of a run."""
-    command = [str(Path(sys.executable).with_name("freezeframe")), "show", f"{run:032x}", "--store", collector.store_url]
+    command = [sys.executable, "-m", "freezeframe._cli", "show", f"{run:032x}", "--store", collector.store_url]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

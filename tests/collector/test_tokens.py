@@ -19,7 +19,7 @@ from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.local_tokens import ADMIN, READER, SENDER, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 CLOSED = {"FREEZEFRAME_COLLECTOR__AUTH__OPEN_SENDERS": "false"}
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

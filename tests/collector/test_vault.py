@@ -11,7 +11,7 @@ from running_collector import CollectorProcess, span
 
 from freezeframe_replay.cli import main
 
-pytestmark = pytest.mark.long  # each test starts a collector of its own
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts a collector of its own
 
 MAIL = "jane.roe@corp-mail.io"
 TEXT = json.dumps([{"role": "user", "content": f"write to {MAIL}, please, " + "and tell them when it ships. " * 20}])

@@ -41,6 +41,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_spans_through_several_workers_are_in_one_log(data: Path) -> None:
     """Both transports and many connections; the pages are the whole collector's, whichever worker answers them."""
     collector = CollectorProcess(data, environment=TWO)
@@ -72,6 +73,7 @@ def test_spans_through_several_workers_are_in_one_log(data: Path) -> None:
 
 @pytest.mark.proof("law acked spans survive a killed worker")
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_worker_that_is_killed_loses_nothing_acked_and_is_replaced(data: Path) -> None:
     """Killed in the middle of requests: the other goes on, what was acked is stored, and the books balance."""
     collector = CollectorProcess(data, environment=TWO)
@@ -106,6 +108,7 @@ def test_a_worker_that_is_killed_loses_nothing_acked_and_is_replaced(data: Path)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_workers_end_with_the_process_that_owns_the_log(data: Path) -> None:
     """After a kill -9 of the owner no worker is left on the ports, and another collector starts over the directory."""
     collector = CollectorProcess(data, environment=TWO)
@@ -120,6 +123,7 @@ def test_workers_end_with_the_process_that_owns_the_log(data: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_workers_redact_alike(data: Path) -> None:
     """One key for all: the same value has the same surrogate, whichever worker met it, and no file holds the value."""
     collector = CollectorProcess(data, policy="strict", environment=TWO)
@@ -138,6 +142,7 @@ def test_workers_redact_alike(data: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_port_that_another_program_shares_is_taken_all_the_same(tmp_path: Path) -> None:
     """Workers share their ports among themselves and with no one else."""
     with socket.socket() as other:

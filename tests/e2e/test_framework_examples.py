@@ -298,7 +298,14 @@ def leave_stream(port: str) -> None:
             came += client.recv(1000)
 
 
-@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.stream])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.soak if name in ("django_chat", "quart_chat", "litestar_chat") else ())
+        for name, example in EXAMPLES.items()
+        if example.stream
+    ],
+)
 def test_a_stream_that_the_client_leaves_is_recorded_up_to_there_and_replays(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

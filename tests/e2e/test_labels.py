@@ -16,7 +16,7 @@ from freezeframe_replay.local.home import Home
 from freezeframe_replay.service.app import make_app
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400), pytest.mark.usefixtures("warm_python")]
 
 NOTE = "Wrong: asked <b>maria.keller@northbay-mail.com</b> about A-1057"
 

@@ -61,7 +61,7 @@ async def ask(request):
 app = Starlette(routes=[Route("/ask", ask)])
 """
 _PATIENT = ("--graceful-timeout", "60", "--timeout", "100")  # the machine may be busy
-_GUNICORN = ("gunicorn", "--bind", "fd://FD", "--workers", "4", *_PATIENT, "application:app")
+_GUNICORN = ("gunicorn", "--bind", "fd://FD", "--workers", "2", *_PATIENT, "application:app")
 _UVICORN = ("uvicorn", "--fd", "FD", "application:app")
 SERVERS = {
     "gunicorn": (_FLASK, _GUNICORN),

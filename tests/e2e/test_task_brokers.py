@@ -12,7 +12,7 @@ from recorded_tasks import ASK, recorded, replays
 
 from freezeframe_schemas.run import EntryKind
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 _CELERY = f"""{ASK}
 from celery import Celery
@@ -114,8 +114,7 @@ def test_an_asynchronous_actor_replays_without_the_loop_of_its_worker(tmp_path: 
         assert replays(worked, run)
 
 
-@pytest.mark.parametrize("records", ["", "1"])
-@pytest.mark.parametrize("framework", ["celery", "rq"])
+@pytest.mark.parametrize(("framework", "records"), [("celery", "1"), ("rq", "1"), ("rq", "")])
 def test_what_the_framework_asks_of_a_database_is_not_part_of_the_run(framework: str, records: str, tmp_path: Path) -> None:
     source, work = {"celery": (_CELERY, _WORK_CELERY), "rq": (_RQ, _WORK_RQ)}[framework]
     with (

@@ -17,7 +17,7 @@ from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import EntryKind
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 _TASKS = """
 import asyncio, os

@@ -36,7 +36,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import EntryKind, Run, readiness
 from freezeframe_schemas.verdict import Verdict, headline, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 QUESTION = "Where is it?"
 

@@ -11,7 +11,7 @@ import datetime as dt
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,13 +154,13 @@ SAID = (
 )
 
 
-def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(store: Store) -> None:
+def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(
+    own: Store, emptied: Callable[[str], Store]
+) -> None:
     """Late spans, late traces, log records first: one batch in order and pieces in any order give the same result."""
     draw = random.Random(15)
     cases = [arbitrary_reports(draw, number) for number in range(100)]
-    together, apart = (Store(store.engine, database=f"{DATABASE}_{name}") for name in ("together", "apart"))
-    together.migrate()
-    apart.migrate()
+    together, apart = own, emptied("another")
     together.insert([span for case in cases for span in case], token="all")
     batches: list[list[SpanRecord]] = [[] for _ in range(5)]
     for case in cases:
@@ -170,8 +170,6 @@ def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(st
         draw.shuffle(batch)
         apart.insert(batch, token=str(number))
     of_each = [made.query(SAID.format(made.database))[1] for made in (together, apart)]
-    for made in (together, apart):
-        store.engine.command(f"DROP DATABASE {made.database}")
     assert of_each[1] == of_each[0]
     told, spans = len(of_each[0]), sum(map(len, cases))
     assert spans / 4 < told < spans * 3 / 4  # many are joined, and many are not
@@ -213,10 +211,8 @@ def arbitrary_reports(draw: random.Random, number: int) -> list[SpanRecord]:
     return spans
 
 
-def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
+def test_a_run_that_is_kept_keeps_its_calls(own: Store) -> None:
     """They are copied out of their day with its spans; what was blank next to them stays blank."""
-    own = Store(store.engine, database=f"{DATABASE}_kept")
-    own.migrate()
     for number, spans in enumerate(decoded_batches("oaiagents-twice-oi")):
         own.insert(spans, token=f"{number}")
     before = own.query(SAID.format(own.database))
@@ -224,19 +220,15 @@ def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
     swept = expire(own, Retention(), today=dt.date(2027, 3, 1))
     after = own.query(SAID.format(own.database))
     kept = own.query(f"SELECT DISTINCT kept FROM {own.database}.call_rows")[1]
-    store.engine.command(f"DROP DATABASE {own.database}")
     assert [day.kept_runs for day in swept] == [1]
     assert len(before[1]) == 2
     assert after == before
     assert kept == [[1]]
 
 
-def test_a_session_that_is_resumed_days_later_is_one_run(store: Store) -> None:
+def test_a_session_that_is_resumed_days_later_is_one_run(own: Store) -> None:
     """Also by a collector that was started in between; its calls are joined from both parts."""
-    database = f"{DATABASE}_resumed"
     first, *rest = decoded_batches("codexcli-resp-native")
-    own = Store(store.engine, database=database)
-    own.migrate()
     own.insert(first, token="first")  # up to the request that the next part answers
     days_ns = 3 * 24 * 3600 * 10**9
     later = [
@@ -246,10 +238,9 @@ def test_a_session_that_is_resumed_days_later_is_one_run(store: Store) -> None:
         for batch in rest
         for span in batch
     ]
-    Store(store.engine, database=database).insert(later, token="later")
-    _, runs = own.query(f"SELECT model_calls, toUInt32(input_tokens), spans FROM {database}.runs")
-    _, calls = own.query(f"SELECT status, request, round(ms) FROM {database}.model_calls ORDER BY start_time")
-    store.engine.command(f"DROP DATABASE {database}")
+    Store(own.engine, database=own.database).insert(later, token="later")
+    _, runs = own.query(f"SELECT model_calls, toUInt32(input_tokens), spans FROM {own.database}.runs")
+    _, calls = own.query(f"SELECT status, request, round(ms) FROM {own.database}.model_calls ORDER BY start_time")
     assert runs == [[5, 3800, 20]]
     answered_ms = days_ns / 1e6 + 321
     assert [list(call) for call in calls[:2]] == [
@@ -259,17 +250,15 @@ def test_a_session_that_is_resumed_days_later_is_one_run(store: Store) -> None:
 
 
 def test_spans_whose_calls_cannot_be_joined_are_stored(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    own: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
         raise PermanentStoreError("Code: 386. DB::Exception: no common type of what Maria said")
 
-    made = Store(store.engine, database="told_unjoined")
-    made.migrate()
     spans = next(iter(decoded_batches(SCENARIOS[0])))
     with monkeypatch.context() as broken:
         broken.setattr(store_module, "join_calls", fail)
-        made.insert(spans, token="unjoined")
-    assert made.holds(spans)
+        own.insert(spans, token="unjoined")
+    assert own.holds(spans)
     assert "not joined, though their spans are stored: Code: 386" in caplog.text
     assert "Maria" not in caplog.text

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from running_collector import CollectorProcess, span
 
-pytestmark = pytest.mark.long  # a collector is started twice
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a collector is started twice
 
 
 def _flip(path: Path) -> None:
@@ -28,7 +28,7 @@ def _ended(collector: CollectorProcess) -> Generator[None]:
         yield
     finally:
         if collector.process.poll() is None:
-            os.kill(collector.process.pid, signal.SIGKILL)
+            os.kill(collector.pid, signal.SIGKILL)
             collector.process.wait()
 
 

@@ -34,8 +34,8 @@ _names = iter(f"kept{number}" for number in range(1000))
 
 
 @pytest.fixture
-def own(store: Store) -> Iterator[Store]:
-    """A separate database for the test in the one embedded engine."""
+def changed(store: Store) -> Iterator[Store]:
+    """A database that the test may change more than the rows of."""
     made = Store(store.engine, database=next(_names))
     made.migrate()
     yield made
@@ -118,27 +118,27 @@ def test_migrating_twice_does_nothing_and_a_dry_run_says_what_it_would_do(store:
 
 
 @pytest.mark.proof
-def test_a_newer_database_is_refused_by_name(own: Store) -> None:
-    own.engine.command(f"INSERT INTO {own.database}.schema_migrations (name, checksum) VALUES ('0999_future.sql', 'x')")
+def test_a_newer_database_is_refused_by_name(changed: Store) -> None:
+    changed.engine.command(f"INSERT INTO {changed.database}.schema_migrations (name, checksum) VALUES ('0999_future.sql', 'x')")
     with pytest.raises(PermanentStoreError, match=r"0999_future\.sql.*\n.*upgrade"):
-        own.migrate()
+        changed.migrate()
 
 
-def test_an_edited_migration_is_refused(own: Store) -> None:
-    own.engine.command(
-        f"INSERT INTO {own.database}.schema_migrations (name, checksum, applied_at)"
+def test_an_edited_migration_is_refused(changed: Store) -> None:
+    changed.engine.command(
+        f"INSERT INTO {changed.database}.schema_migrations (name, checksum, applied_at)"
         " VALUES ('0001_tables.sql', 'other', now64(3) + 1)"
     )
     with pytest.raises(PermanentStoreError, match=r"0001_tables\.sql.*checksum other"):
-        own.migrate()
+        changed.migrate()
 
 
-def test_a_view_whose_text_changed_is_replaced(own: Store) -> None:
-    own.engine.command(
-        f"INSERT INTO {own.database}.schema_migrations (name, checksum, applied_at)"
+def test_a_view_whose_text_changed_is_replaced(changed: Store) -> None:
+    changed.engine.command(
+        f"INSERT INTO {changed.database}.schema_migrations (name, checksum, applied_at)"
         " VALUES ('view/020_runs', 'old', now64(3) + 1)"
     )
-    assert [item.name for item in own.migrate()] == ["view/020_runs"]
+    assert [item.name for item in changed.migrate()] == ["view/020_runs"]
 
 
 @pytest.mark.proof
@@ -253,46 +253,46 @@ def price(store: Store, prefix: str, day: str, usd_in: float, usd_out: float) ->
     store.engine.command(f"INSERT INTO {store.database}.prices VALUES ('{prefix}', '{day} 00:00:00', {prices}, '')")
 
 
-def test_a_price_of_ones_own_counts_from_its_day(own: Store) -> None:
+def test_a_price_of_ones_own_counts_from_its_day(changed: Store) -> None:
     spans = run_of(1, days_ago=1)
-    own.insert(spans, token="x")
-    price(own, "gpt", "2020-01-01", 1e6, 0)
-    price(own, agent_loops.MODELS[0][:-3], "2026-12-01", 1, 2)
-    price(own, agent_loops.MODELS[1][:-3], "2026-12-01", 1, 2)
-    price(own, agent_loops.MODELS[2][:-3], "2026-12-01", 1, 2)
-    _, rows = own.query(
+    changed.insert(spans, token="x")
+    price(changed, "gpt", "2020-01-01", 1e6, 0)
+    price(changed, agent_loops.MODELS[0][:-3], "2026-12-01", 1, 2)
+    price(changed, agent_loops.MODELS[1][:-3], "2026-12-01", 1, 2)
+    price(changed, agent_loops.MODELS[2][:-3], "2026-12-01", 1, 2)
+    _, rows = changed.query(
         "SELECT sum(cost_usd), sum(ifNull(input_tokens, 0) + 2 * ifNull(output_tokens, 0)) / 1e6"
-        f" FROM {own.database}.model_calls WHERE model_answered != ''"
+        f" FROM {changed.database}.model_calls WHERE model_answered != ''"
     )
     assert rows[0][0] == pytest.approx(rows[0][1])
 
 
-def test_the_longest_prefix_decides_whatever_characters_it_has(own: Store) -> None:
+def test_the_longest_prefix_decides_whatever_characters_it_has(changed: Store) -> None:
     """None of them is read as a pattern. If the longest is not valid yet, the call has no price."""
     priced = {"v1.5-pro": 2.0, "v1x5-pro": 1.0, "a|b(c": 3.0, "[a-z]+": 4.0}
     expected = {**priced, "v1.5-lite-8b": 0.0, "b(c": 0.0, "abc": 0.0, "my v1": 0.0}
     for prefix, usd in {"v1": 1.0, "v1.5": 2.0, "a|b(": 3.0, "[a-z]+": 4.0}.items():
-        price(own, prefix, "2020-01-01", usd, 0)
-    price(own, "v1.5-lite", "2100-01-01", 9, 9)
+        price(changed, prefix, "2020-01-01", usd, 0)
+    price(changed, "v1.5-lite", "2100-01-01", 9, 9)
     call = next(span for span in run_of(1, days_ago=1) if genai.RESPONSE_MODEL in span.attributes)
     asked = {genai.USAGE_INPUT_TOKENS: 1_000_000, genai.USAGE_OUTPUT_TOKENS: 7}
     calls = [
         replace(call.with_attributes({genai.RESPONSE_MODEL: model, **asked}), span_id=f"{number:016x}")
         for number, model in enumerate(expected)
     ]
-    own.insert(calls, token="x")
-    _, rows = own.query(f"SELECT model, cost_usd FROM {own.database}.model_calls")
+    changed.insert(calls, token="x")
+    _, rows = changed.query(f"SELECT model, cost_usd FROM {changed.database}.model_calls")
     assert {str(model): usd for model, usd in rows} == expected
-    _, rows = own.query(f"SELECT model, input_usd FROM {own.database}.model_prices")
+    _, rows = changed.query(f"SELECT model, input_usd FROM {changed.database}.model_prices")
     assert {str(model): usd for model, usd in rows} == {**priced, "v1.5-lite-8b": 9.0}
 
 
-def test_search_answers_the_same_with_an_index(own: Store) -> None:
-    own.insert(run_of(1, days_ago=1), token="x")
-    sql = f"SELECT count() FROM {own.database}.search(words = 'you are')"
-    before = own.query(sql)[1]
-    enable_search(own)
-    assert own.query(sql)[1] == before
+def test_search_answers_the_same_with_an_index(changed: Store) -> None:
+    changed.insert(run_of(1, days_ago=1), token="x")
+    sql = f"SELECT count() FROM {changed.database}.search(words = 'you are')"
+    before = changed.query(sql)[1]
+    enable_search(changed)
+    assert changed.query(sql)[1] == before
     assert before[0][0] > 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import agent_loops
@@ -19,14 +19,6 @@ from freezeframe_schemas.span import SpanRecord
 pytestmark = pytest.mark.long  # fills a store of its own
 
 STAMP = {genai.REDACTION_POLICY: "acme@0123456789ab"}
-
-
-@pytest.fixture
-def own(store: Store) -> Iterator[Store]:
-    made = Store(store.engine, database="rewriting")
-    made.migrate()
-    yield made
-    store.engine.command("DROP DATABASE rewriting")
 
 
 def _run() -> list[SpanRecord]:
@@ -62,7 +54,7 @@ def test_a_run_is_replaced_by_what_the_file_holds_as_often_as_the_order_is_given
     for _ in range(2):
         assert administer(own, order) == {"run": run[0].trace_id, "spans": len(run), "policy": "acme@0123456789ab"}
         assert _held(own) == (before[0], 0)
-    _, audited = own.query("SELECT action, rows, note FROM rewriting.audit")
+    _, audited = own.query(f"SELECT action, rows, note FROM {own.database}.audit")
     assert [list(row) for row in audited] == [["redact_run", len(run), "acme@0123456789ab asked for"]] * 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterator
 
 import agent_loops
 import pytest
@@ -15,20 +14,11 @@ from freezeframe_collector.store import Store
 from freezeframe_collector.store.retention import Retention
 from freezeframe_schemas.errors import ConfigError
 
-DATABASE = "swept"
 LATER = dt.datetime.fromtimestamp(agent_loops.START_NS / 1e9, dt.UTC).date() + dt.timedelta(days=40)
 
 
-@pytest.fixture
-def own(store: Store) -> Iterator[Store]:
-    made = Store(store.engine, database=DATABASE)
-    made.migrate()
-    yield made
-    store.engine.command(f"DROP DATABASE {DATABASE}")
-
-
 def runs(store: Store) -> int:
-    return int(store.query(f"SELECT count() FROM {DATABASE}.runs WHERE status = 'ok'")[1][0][0])
+    return int(store.query(f"SELECT count() FROM {store.database}.runs WHERE status = 'ok'")[1][0][0])
 
 
 @pytest.mark.proof

@@ -74,6 +74,7 @@ def test_an_old_day_is_compressed_again_and_a_new_one_is_not(store: Store) -> No
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path, cold: Path) -> None:
     """Days from before the option too; the runs are read as before, and stay readable if the option is removed."""
     data = tmp_path / "data"
@@ -108,6 +109,7 @@ def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path,
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, cold: Path) -> None:
     data = tmp_path / "data"
     collector = CollectorProcess(data, environment=environment(cold, 3))

@@ -21,7 +21,7 @@ from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
-COMMAND = [sys.executable, "-m", "freezeframe_collector"]
+COMMAND = [sys.executable, "-m", "freezeframe_collector"]  # Python itself, also where `warm_python` stands in for it
 PROTOBUF = {"content-type": "application/x-protobuf"}
 RESOURCE, SCOPE = Resource(attributes={"service.name": "orders"}), Scope(name="test")
 
@@ -41,7 +41,7 @@ def span(number: int, text: str = "hello") -> SpanRecord:
 
 
 class CollectorProcess:
-    """A collector process over a data directory, on free ports."""
+    """A collector process over a data directory, on free ports; a fork of `warm_python` if the test's module asks for that."""
 
     def __init__(self, data: Path, *arguments: str, policy: str = "off", environment: Mapping[str, str] | None = None) -> None:
         self.data = data
@@ -50,7 +50,7 @@ class CollectorProcess:
         data.mkdir(parents=True, exist_ok=True)
         self.stderr = (data / "stderr.txt").open("ab")
         free_ports = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
-        command = [*COMMAND, "--data", str(data), *free_ports, *arguments]
+        command = [sys.executable, *COMMAND[1:], "--data", str(data), *free_ports, *arguments]
         # Compiling the strict policy takes seconds: only the test of redaction needs it.
         # Senders of most tests are other people's SDKs and raw sockets: tests/collector/test_tokens.py is about the token.
         settings = {"REDACTION__POLICY": policy, "AUTH__OPEN_SENDERS": "true"}
@@ -62,6 +62,7 @@ class CollectorProcess:
                 raise AssertionError((data / "stderr.txt").read_text()[-3000:])
             time.sleep(0.01)
         self.ports: dict[str, Any] = json.loads(ports.read_text())
+        self.pid: int = self.ports["pid"]
         self.url = f"http://127.0.0.1:{self.ports['http']}"
         self.reader = bearer(read_token(data, READER))
         """The header that opens what is read."""
@@ -91,7 +92,7 @@ class CollectorProcess:
 
     def kill(self) -> None:
         """End it as a power button would."""
-        self.process.kill()
+        os.kill(self.pid, signal.SIGKILL)
         self.process.wait()
         self.stderr.close()
 

@@ -214,6 +214,7 @@ def become(program: dict[str, Any]) -> None:
     sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
     os.chdir(program["cwd"])
     arguments: list[str] = program["arguments"]
+    sys.executable = os.environ.pop("PYTHON_OF_TESTS", sys.executable)
     sys.orig_argv[:] = [sys.executable, *arguments]
     script = not arguments[0].startswith("-")
     sys.argv[:] = arguments if arguments[0] != "-m" else arguments[1:]
