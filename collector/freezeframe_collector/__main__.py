@@ -133,7 +133,7 @@ async def serve_reading(store: Path) -> int:
     """Serve the embedded store in `store` on a free port of loopback until standard input closes.
 
     Raises:
-        ConfigError: there is no store.
+        ConfigError: the store does not exist.
     """
     if not (store / "clickhouse" / "metadata" / f"{DATABASE}.sql").is_file():
         raise ConfigError(f"{store}: no store here; nothing was ever recorded in it")

@@ -1,8 +1,8 @@
-"""Admission: how many bytes of requests may be on their way in, and in progress, at once.
+"""Admission: bounds the bytes of requests on their way in, and in progress.
 
 A request on its way in holds a lease, which grows as bytes arrive or come out of a decompressor: bytes that are only announced
 hold nothing. When a budget is spent, a request waits a little. If there is still no room, a request on its way in gives up its
-room: of the peer that holds the most, the request that has held the most for the longest. A request that gives up its room or
+room: the request that has held the most for the longest, of the peer that holds the most. A request that gives up its room or
 finds none is refused, with the delay after which to try again. Nothing that was acked is dropped.
 """
 
@@ -105,7 +105,7 @@ class ByteBudget:
             self._changed.notify_all()
 
     def state(self) -> BudgetState:
-        """Return what the budget holds now."""
+        """Return the present state of the budget."""
         return BudgetState(used_bytes=self.used_bytes, limit_bytes=self.limit_bytes, refused=self.refused)
 
     def wait_idle(self, timeout_s: float) -> bool:
@@ -180,7 +180,7 @@ class ByteBudget:
             self._release(lease)
 
     def busy(self, size_bytes: int) -> BusyError:
-        """Return the refusal of a lease that asked for `size_bytes`."""
+        """Return the refusal of a lease for `size_bytes`."""
         with self._changed:
             return self._busy(size_bytes)
 

@@ -1,4 +1,4 @@
-"""Batch: what goes into the log as one record, and the log's durable answer."""
+"""Batch: one record of the log, and the log's durable answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Batch:
     """The same spans in the same order, if this process decoded them: the writer need not decode them again."""
     rejected: tuple[Rejected, ...] = ()
     found: tuple[Found, ...] = ()
-    """What was found in each of its runs."""
+    """Values found in each of its runs."""
 
     @property
     def is_empty(self) -> bool:
@@ -60,7 +60,9 @@ class LogWriter(Protocol):
     """The log as receivers need it: in this process, or in the one that owns the data directory."""
 
     def submit(self, batch: Batch) -> Future[Appended]:
-        """Queue the batch. The answer comes when it is on the disk, or fails with a BusyError: then nothing of it was kept.
+        """Queue the batch.
+
+        The answer comes when it is on the disk, or fails with a BusyError; in that case none of it was kept.
 
         Raises:
             BusyError: nothing of the batch was taken.

@@ -33,7 +33,7 @@ def free_bytes(directory: Path) -> int:
 
 
 def directory_fault(directory: Path) -> str:
-    """Return what keeps this process from writing into a directory, or from making it; empty if nothing seems to."""
+    """Return the obstacle to writing into a directory, or to creating it; empty if there seems to be none."""
     there = directory
     while not there.exists() and there != there.parent:
         there = there.parent

@@ -1,4 +1,4 @@
-"""The front: all of a collector that a sender meets, from the sockets to the log's door.
+"""The front: the part of a collector that senders deal with, from the sockets to the entrance of the log.
 
 It runs in the collector's process, or in each of several worker processes (`workers`).
 """
@@ -58,7 +58,7 @@ def build_redaction(config: CollectorConfig, casts: KnownCasts | None = None) ->
 
 
 def load_keys(config: CollectorConfig) -> KeyRing:
-    """Return the surrogate keys, made if there are none and the data directory is new.
+    """Return the surrogate keys, created if missing and the data directory is new.
 
     Raises:
         ConfigError: a key cannot be read, or is lost.
@@ -69,7 +69,7 @@ def load_keys(config: CollectorConfig) -> KeyRing:
 
 
 def build_sealer(config: CollectorConfig) -> Sealer | None:
-    """Return what seals originals; None if the configuration does not ask for it."""
+    """Return the sealer of originals; None if the vault is off."""
     redaction = config.redaction
     if not redaction.vault:
         return None
@@ -116,7 +116,7 @@ def _limits(config: CollectorConfig) -> Limits:
 
 
 def build_authenticator(config: CollectorConfig) -> Authenticator:
-    """Return who may come in; the tokens of the data directory are made on first use.
+    """Return the check of tokens; those of the data directory are created on first use.
 
     Raises:
         ConfigError: a file of tokens has faults.
@@ -179,7 +179,7 @@ class Front:
         self._pipeline.renew(stages=stages, limits=_limits(config))
 
     async def stop(self, timeout_s: float) -> None:
-        """Take no more requests and answer the ones in progress, for up to about `timeout_s`."""
+        """Accept no more requests and answer the ones in progress, for up to about `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         if self._grpc is not None:
             await asyncio.to_thread(self._grpc.stop, max(0.1, timeout_s / 2))
@@ -212,7 +212,7 @@ async def listen(
 
 
 def refuse_ports_in_use(config: CollectorConfig) -> None:
-    """Find a port that is taken before anything is opened.
+    """Refuse a port that is taken before anything is opened.
 
     Raises:
         ConfigError: a port is taken, or this machine does not have an address.

@@ -1,7 +1,7 @@
 """The pipeline: a request's bytes -> spans -> stages -> encoded -> log. It calls the stages; they never call each other.
 
-It runs in the receivers' worker threads, or for small requests in their event loop, and returns when the answer may be given:
-what it accepted is on the disk.
+It runs in the receivers' worker threads, or for small requests in their event loop, and returns once the
+accepted spans are on the disk and the sender may be answered.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class RequestStage(Protocol):
         ...
 
     def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
-        """Finish each span that was not rejected, after all were read, in the same order."""
+        """Finish each span that was not rejected, after all have been read, in the same order."""
         ...
 
     def found(self) -> tuple[Found, ...]:
-        """Return what was found in the request's runs."""
+        """Return the values found in the request's runs."""
         ...
 
 
@@ -88,7 +88,7 @@ class Meter:
                 self.counts[name] += amount
 
     def note_conventions(self, spans: Sequence[SpanRecord]) -> None:
-        """Count spans by the dialect that read them, and by scope the ones in which nothing of GenAI was found."""
+        """Count spans by the dialect that read them, and those without GenAI content by scope."""
         with self._lock:
             for span in spans:
                 source = span.attributes.get(genai.NORMALISED_FROM)
@@ -209,7 +209,7 @@ class Pipeline:
         return logs.events
 
     def _batch(self, body: bytes, tenant: str, decode: Decoder) -> Batch:
-        """Do everything that comes before the log."""
+        """Run all steps before the log."""
         decoded = decode(body, self._limits)
         count = len(decoded.spans) + len(decoded.faults)
         if count > self._limits.spans:
@@ -293,12 +293,12 @@ def _message(rejected: Sequence[Rejected]) -> str:
 
 
 _GROUP: Final = 1_000
-"""The most requests that go together: some 16 MB."""
+"""Maximum number of requests in a group: some 16 MB."""
 _Member = tuple[Batch, asyncio.Future[int]]
 
 
 class Gathering:
-    """Takes batches in an event loop, always the same one, and gives each its answer when the log has its group."""
+    """Takes batches in one event loop, and answers each when the log has its group."""
 
     def __init__(self, log: LogWriter) -> None:
         self._log = log
@@ -329,7 +329,7 @@ class Gathering:
             appended.add_done_callback(lambda done: self._call_back(loop, group, done))
 
     def _call_back(self, loop: asyncio.AbstractEventLoop, group: Sequence[_Member], done: Future[Appended]) -> None:
-        """Bring the answer from the log's thread into the loop's."""
+        """Pass the answer from the log's thread to the loop's."""
         if not loop.is_closed():  # at the end of a service no one is left to receive it
             loop.call_soon_threadsafe(self._answer, loop, group, done.exception() or done.result().duplicate)
 

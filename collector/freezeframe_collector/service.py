@@ -1,4 +1,4 @@
-"""The service: wires receivers, pipeline, log, writer and store together, and carries them from start to stop."""
+"""The service: wires receivers, pipeline, log, writer and store together, and starts and stops them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ from freezeframe_schemas.span import SpanRecord
 
 # -- A ClickHouse server that may be down when the collector starts ----------------------------------------------------
 # Opened by the writer, again and again, until it answers.
-# Senders are served from the log meanwhile. (The embedded store is opened at the start: if that fails, it will not heal.)
+# Senders are served from the log meanwhile. (The embedded store is opened at the start: a failure there is permanent.)
 
 
 class LateStore:
@@ -150,7 +150,7 @@ class Sweeper:
             self.sweep(dt.datetime.now(dt.UTC).date())
 
     def sweep(self, today: dt.date) -> None:
-        """Drop what has expired; a failure is logged, and the next sweep tries again."""
+        """Drop expired days; a failure is logged, and the next sweep tries again."""
         try:
             for day in expire(self._store, self._retention, today=today):
                 _LOG.info("retention: %s: %d runs dropped, %d kept", day.day, day.dropped_runs, day.kept_runs)
@@ -233,7 +233,7 @@ class Service:
         )
 
     async def start(self) -> None:
-        """Start every part; on return requests are answered and ``ports.json`` says where.
+        """Start every part; on return requests are answered and ``ports.json`` lists the ports.
 
         Raises:
             ConfigError: a port is taken.
@@ -273,9 +273,9 @@ class Service:
         return await listen(self._pages, pages.host, pages.port, "pages")
 
     async def stop(self) -> bool:
-        """Stop taking requests, answer the ones in progress, store what is in the log; return whether all of it was stored.
+        """Accept no more requests, answer the ones in progress, store the content of the log.
 
-        What is not stored in time stays in the log and is stored at the next start.
+        Return whether all of it was stored. Spans not stored in time stay in the log until the next start.
         """
         deadline = time.monotonic() + self._config.service.shutdown_s
         self._reporter.stopping = True
@@ -307,7 +307,7 @@ class Service:
         If there are workers, each in turn is replaced by one with the new settings, while the others serve.
 
         Raises:
-            ConfigError: the policy has faults, or a worker cannot start; what was not changed yet stays as it was.
+            ConfigError: the policy has faults, or a worker cannot start; the remaining parts stay unchanged.
         """
         before, after = config_values(self._config), config_values(config)
         changed = [path for path in after if before[path] != after[path]]
@@ -333,7 +333,7 @@ class Service:
         self._reporter.tick()
 
     def fault(self) -> str:
-        """Return why the collector cannot usefully go on, or an empty text."""
+        """Return the reason why the collector cannot usefully go on, or an empty text."""
         return self._reporter.health()
 
     def _note(self, policies: Policies) -> None:
@@ -342,7 +342,7 @@ class Service:
         self._in_force = policies
 
     def _build_settler(self, keys: KeyRing, storing: threading.Lock) -> Settler | None:
-        """Return what settles runs; its redactors are its own, since it may have to redact under an older key."""
+        """Return the settler of runs, which has separate redactors, since it may have to redact under an older key."""
         if self._casts is None:
             return None
         store = self._store
@@ -398,7 +398,7 @@ def _open(config: CollectorConfig, policies: Mapping[str, str]) -> Store | LateS
 
 
 def _sweeper(config: CollectorConfig, store: Store | LateStore) -> Sweeper | None:
-    """Return what drops the expired days, if this collector holds the store and days ever expire."""
+    """Return the sweeper of expired days, if this collector holds the store and days ever expire."""
     retention = config.retention
     tenants = parse_tenant_days(retention.tenants)
     if not isinstance(store, Store) or not retention.days:
@@ -407,7 +407,7 @@ def _sweeper(config: CollectorConfig, store: Store | LateStore) -> Sweeper | Non
 
 
 def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
-    """Return what the writer writes to: the store, behind the model tier of redaction if a policy asks for that."""
+    """Return the writer's sink: the store, with the model tier of redaction in front if a policy uses it."""
     if not may_read_prose(config.redaction):
         return store
     policies = load_policies(config.redaction)
@@ -421,7 +421,7 @@ def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
 async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]) -> int:
     """Run a collector until SIGTERM or SIGINT; return the exit code: 0 stored all, 1 broke, 4 left spans in the log.
 
-    SIGHUP reloads what `load_again` gives; if that has faults, they are logged and nothing changes.
+    SIGHUP applies the configuration from `load_again`; if it has faults, they are logged and nothing changes.
     """
     service = Service(config)
     stopping, reloading = asyncio.Event(), asyncio.Event()
@@ -459,8 +459,8 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
 def _leave(code: int) -> int:
     """Return the exit code, or end the process if a thread is still working.
 
-    A thread that is in the store cannot be ended, and the engine crashes if the interpreter goes away under it. All that was
-    acked is in the log.
+    A thread inside the store cannot be ended, and the engine crashes if the interpreter ends under it. All
+    acked spans are in the log.
     """
     if threading.active_count() > 1:
         logging.shutdown()

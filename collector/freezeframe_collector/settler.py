@@ -1,8 +1,9 @@
-"""The settler: once a run has ended, or paused, its stored spans are searched for everything that was found in it.
+"""The settler: once a run has ended, or paused, its stored spans are searched for all values found in it.
 
 A value that is found late may be in spans that are already stored. From then on the run is unsettled: the table
-``unsettled_rows`` names it until this thread has rewritten those spans. It reads the run, replaces what is left, and stores the
-whole run in place of the old one. What it writes is in a file of ``settling/`` until the store has it: a crash between deleting
+``unsettled_rows`` names it until this thread has rewritten those spans. It reads the run, replaces remaining
+values, and stores the whole run in place of the old one. The new spans are in a file of ``settling/`` until the
+store has them: a crash between deleting
 and inserting loses nothing, because the next start repeats it before anything else is stored.
 """
 
@@ -35,7 +36,7 @@ FOLDER: Final = "settling"
 _TICK_S: Final = 1.0
 _MAX_PAUSE_S: Final = 30.0
 _EVERY_S: Final = 10.0
-"""How long due runs wait for each other: to delete rows, the engine rewrites every file that holds one."""
+"""Time that due runs wait for each other: to delete rows, the engine rewrites every file that holds one."""
 _RUNS_AT_ONCE: Final = 200
 """Runs that are read and rewritten together: each step costs the store about the same for one as for all of them."""
 _RUNS_PER_STATEMENT: Final = 1_000
@@ -67,7 +68,7 @@ class Settler:
         is_stored: Callable[[int], bool],
         storing: threading.Lock,
     ) -> None:
-        """`is_stored` says whether the log no longer holds a segment up to a number."""
+        """`is_stored` returns whether the log no longer holds a segment up to a number."""
         self.state = SettlerState()
         self._book = book
         self._rewrite = rewrite
@@ -83,7 +84,7 @@ class Settler:
         self._interrupted = sorted(self._folder.glob("*.pb"))
 
     def start(self) -> None:
-        """Start the thread, before the writer: what a crash interrupted comes before anything new is stored."""
+        """Start the thread, before the writer: work that a crash interrupted comes before anything new is stored."""
         if self._interrupted:
             self._storing.acquire()  # released by the thread, in `_finish_interrupted`
         self._thread.start()
@@ -94,7 +95,7 @@ class Settler:
         return self._thread.is_alive()
 
     def stop(self, timeout_s: float) -> bool:
-        """Settle what is left, ended or not, for up to `timeout_s`; return whether the thread has ended."""
+        """Settle the remaining runs, ended or not, for up to `timeout_s`; return whether the thread has ended."""
         self._stopping.set()
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -203,7 +204,7 @@ class Settler:
         path.unlink()
 
     def _finish_interrupted(self) -> None:
-        """Put the runs in place that a crash caught between deleting and inserting."""
+        """Insert the runs that a crash caught between deleting and inserting."""
         for path in self._interrupted:
             spans = decode_traces(path.read_bytes(), NO_LIMITS).spans
             self._put_in_place(spans, path)

@@ -1,4 +1,4 @@
-"""What the collector says about itself: structured logs, health, Prometheus metrics, status. Never a payload."""
+"""The collector's reports about itself: structured logs, health, Prometheus metrics, status. Never a payload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from freezeframe_collector.writer import Writer
 
 _RATE_S: Final = 60
 STUCK_S: Final = 60.0
-"""If the writer works longer than this on one segment, the collector is not ready."""
+"""Time after which a segment in progress makes the collector not ready."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -58,7 +58,7 @@ def _innermost(record: logging.LogRecord) -> str:
 
 
 def _log_client_error(record: logging.LogRecord) -> bool:
-    """Make one line of what aiohttp reports as its own error: a client that went away, or that did not send valid HTTP."""
+    """Shorten to one line the errors that aiohttp logs for clients that left, or that did not send valid HTTP."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, ConnectionError):
         fault = "a client disconnected in the middle of its request"
@@ -90,7 +90,7 @@ def hide_exception_text() -> None:
     """Log an uncaught exception like any error: its type and place, never its text or the arguments of a call.
 
     Python prints exceptions that end a thread or the process with their text, and asyncio callbacks with their arguments:
-    either may hold what was being read.
+    either may hold data that was being read.
     """
     sys.excepthook = lambda type_, error, traceback: _log_unhandled("ended by an exception", type_, error, traceback)
     threading.excepthook = lambda args: _log_unhandled("a thread ended", args.exc_type, args.exc_value, args.exc_traceback)
@@ -171,7 +171,7 @@ class Reporter:
         }
 
     def health(self) -> str:
-        """Return an empty text if the process can do its work, else what is broken for good."""
+        """Return an empty text if the process can do its work, else the permanent fault."""
         if not self._log.alive:
             return "the log's thread has ended"
         if self._settler is not None and not self._settler.alive:
@@ -179,7 +179,7 @@ class Reporter:
         return "" if self._writer.alive else "the writer's thread has ended"
 
     def readiness(self) -> str:
-        """Return an empty text if requests would be taken and stored in time, else what is in the way."""
+        """Return an empty text if requests would be accepted and stored in time, else the obstacle."""
         if self.stopping:
             return "stopping"
         if fault := self.health():
@@ -199,7 +199,7 @@ class Reporter:
         return [] if self._parts is None else self._parts.faults()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all that was acked is in the store, and settle the runs that have ended; return whether it is there."""
+        """Wait until all acked spans are in the store, and settle the ended runs; return whether all are stored."""
         until = time.monotonic() + timeout_s
         is_stored = self._writer.wait_retired(self._log.seal(), timeout_s)
         if is_stored and self._settler is not None:
@@ -266,7 +266,7 @@ class Reporter:
         return "".join(self._metric_lines())
 
     def _figures(self) -> tuple[tuple[str, str, float], ...]:
-        """Return each figure's name, what it counts, and its value."""
+        """Return each figure's name, meaning and value."""
         audit = self._log.audit()
         counts, state, meter = audit.counts, self._writer.state, self._meter.counts
         budget = self._budget()

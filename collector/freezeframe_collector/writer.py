@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 _DETAIL_CHARACTERS: Final = 300
 _SUSPICIOUS_REFUSALS: Final = 3
 _LOOKED_FOR: Final = 8
-"""How many spans of a segment are looked up, evenly spread, with the first among them."""
+"""Number of spans of a segment that are looked up, evenly spread, the first included."""
 _Refusal = tuple[SpanRecord, str, str]
 """The span, the store's answer, and the token it was tried under."""
 
@@ -50,7 +50,7 @@ class SpanSink(Protocol):
         ...
 
     def holds(self, spans: Sequence[SpanRecord]) -> bool:
-        """Return whether the store has all of these few spans, by looking."""
+        """Return whether the store has all of these few spans, by reading them."""
         ...
 
 
@@ -73,7 +73,7 @@ class _StoppedError(Exception):
 
 
 class _AllRefusedError(Exception):
-    """The store refused one span after another and took none: the fault seems to be the store's."""
+    """The store refused one span after another and accepted none: the fault seems to be the store's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class _BisectState:
     """One search for the spans that the store refuses."""
 
     patience: int
-    """Refusals in a row, with nothing stored, after which the search is given up."""
+    """Consecutive refusals after which the search is given up."""
     refused: int = 0
     stored: bool = False
 
@@ -161,7 +161,7 @@ class Writer:
         self.state.spans += len(spans) - len(refused)
 
     def _load(self, segment: Segment) -> LoadedSpans:
-        """Return the segment's spans, or those that a damaged file still gives: later segments must not wait for ever."""
+        """Return the segment's spans, or the readable ones of a damaged file: later segments must not wait for ever."""
         loaded = LoadedSpans(spans=[])
         for attempt in range(1, self._config.permanent_attempts + 1):
             loaded = segment.load_spans()

@@ -1,7 +1,7 @@
 """freezeframe's redactor: no private data in the store, and the run still replays.
 
 One door for every ingest route and for the live side of a replay. It never logs a value, and never keeps one beyond its cache.
-Each name below is imported when it is first used: who needs only a key does not load the detectors.
+Each name below is imported when it is first used: a caller that needs only a key does not load the detectors.
 """
 
 from __future__ import annotations

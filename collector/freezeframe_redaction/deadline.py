@@ -1,4 +1,4 @@
-"""How long the redactor may work on a span, and on a request, in CPU time: dense private data costs seconds per megabyte."""
+"""Limits of CPU time for redacting a span, and a request: dense private data costs seconds per megabyte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PER_TEXT: Final = 64
 
 
 class Deadline:
-    """A moment of this thread's CPU time, which other threads and a busy machine do not bring closer."""
+    """A moment of this thread's CPU time, independent of other threads and a busy machine."""
 
     __slots__ = ("_clock", "_end", "_read")
 
@@ -47,7 +47,7 @@ class Deadline:
 
 
 NEVER: Final = Deadline(math.inf, lambda: 0.0)
-"""For work that may take as long as it takes."""
+"""For work without a time limit."""
 
 
 class Allowance:
@@ -63,7 +63,7 @@ class Allowance:
 
     @property
     def to_hash(self) -> Deadline:
-        """The deadline of hashing: it counts from when reading is over, however long the last span was read."""
+        """The deadline of hashing: it counts from the end of reading, however long the last span took."""
         if self._to_hash is None:
             if not self.to_read.has_passed():
                 return NEVER

@@ -1,6 +1,6 @@
-"""Makes surrogates under one key, and keeps account of them: which values share one, and what each stands for.
+"""Makes surrogates under one key, and keeps account of them: values that share one, and the original of each.
 
-A surrogate depends on class, value and key only, so what is remembered changes no result.
+A surrogate depends only on class, value and key, so the memory does not change results.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.surrogates.make import number_for
 
 _ONE_FOR_MANY: Final = frozenset({"DOB"})
-"""Classes whose surrogates stand for many values on purpose: every day of a year becomes its first."""
+"""Classes whose surrogates cover many values on purpose: every day of a year becomes its first."""
 _MAX_KEPT: Final = 100_000
 
 
@@ -22,7 +22,7 @@ class Maker:
     """Makes the surrogates of one redactor. Safe to share between threads."""
 
     def __init__(self, prf: Prf, *, keep_originals: bool = False) -> None:
-        """`keep_originals` remembers what each surrogate stands for, for a vault."""
+        """`keep_originals` remembers the original of each surrogate, for a vault."""
         self.prf = prf
         self.collisions = 0
         """Recent values whose surrogate another value already had. Codes are the likeliest: few surrogates, many codes."""
@@ -30,10 +30,10 @@ class Maker:
         self._owners: dict[tuple[str, str], str] = {}
         """Class and surrogate -> the value that had it first."""
         self._late: set[tuple[str, str]] = set()
-        """Class and value of those that were counted."""
+        """Class and value of counted collisions."""
         self._keep_originals = keep_originals
         self._originals: dict[str, tuple[str, str, str]] = {}
-        """Surrogate -> class, original, and what is equal about equal values."""
+        """Surrogate -> class, original, and canonical form."""
         self._shared: set[str] = set()
         """Surrogates of several values."""
 
@@ -77,7 +77,7 @@ class Maker:
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
         """Return surrogate -> class and original of those made recently, if originals are kept.
 
-        None in place of an original that is one of several: revealing a wrong one is worse.
+        None in place of an original that is one of several: revealing a wrong one would be worse.
         """
         return {
             surrogate: None if surrogate in self._shared else self._originals[surrogate][:2]

@@ -1,6 +1,6 @@
 """Earlier results, up to a bound: two generations, the older of which is forgotten when the younger is full.
 
-Plain dict operations are atomic, so threads share one; at worst they work something out twice.
+Plain dict operations are atomic, so threads share one; at worst they compute a result twice.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _ENTRY: Final = 100
-"""What an entry takes besides its characters."""
+"""Size of an entry besides its characters."""
 
 
 class Memory(Generic[K, V]):
-    """Key -> value, bounded by the characters that the entries are said to hold."""
+    """Key -> value, bounded by the declared characters of the entries."""
 
     __slots__ = ("_half", "_held", "_old", "_young")
 
@@ -27,7 +27,7 @@ class Memory(Generic[K, V]):
         self._held = 0
 
     def get(self, key: K) -> V | None:
-        """Return what is remembered of the key."""
+        """Return the remembered value of the key."""
         held = self._young.get(key)
         return held if held is not None else self._old.get(key)
 

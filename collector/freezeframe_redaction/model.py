@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     """A detector's finding: an exact span of the scan view, and its kind of replacement.
 
     `kind` tells the surrogate maker the form (``"nanp"``, ``"jwt"``); `explain` prints it.
-    `shown` is the span to report if it is wider than what is replaced (a URL around its credentials).
+    `shown` is the span to report if it is wider than the replaced one (a URL around its credentials).
     `joint` is the break of a line inside the value, with indentation, which its surrogate has as well.
     """
 
@@ -38,7 +38,7 @@ Find = Callable[[str, int, int, int], "tuple[Candidate, ...]"]
 Replace = Callable[[Prf, str, str], str]
 """``replace(prf, value, kind)``: the surrogate of a view value."""
 Canonical = Callable[[str, str], str]
-"""``canonical(value, kind)``: what is equal about equal values; also defined on surrogates."""
+"""``canonical(value, kind)``: the form that is equal for equal values; also defined on surrogates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Detector:
     others: frozenset[str] = frozenset()
     """Further classes that it finds: it is used if a policy wants any of them."""
     row: str = ""
-    """What its row in a table of rules says, for `--explain`."""
+    """Text of its row in a table of rules, for `--explain`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +79,14 @@ class SurrogateClass:
     priority: int
     """If candidates overlap, the lower number wins, then the longer span."""
     keys: tuple[str, ...] = ()
-    """Keys that say that their value is one (``{"vin": ...}``), beyond those that `key_context` knows."""
+    """Keys whose values are of this class (``{"vin": ...}``), beyond those that `key_context` knows."""
     minimal: bool = False
     """The policy `minimal` has it: credentials and payment data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One value that was found. Holds no value: offsets are characters of the original text."""
+    """The place of one finding, without the value; offsets are characters of the original text."""
 
     class_: str
     start: int

@@ -45,7 +45,7 @@ class Prf:
 
 
 _ROUNDS = 48
-"""Several times the logarithm of the sets that are permuted here."""
+"""Rounds: several times the logarithm of the permuted sets."""
 
 
 def permute(prf: Prf, class_: str, number: int, size: int) -> int:
@@ -84,5 +84,5 @@ def tag(body: str, size: int) -> int:
 
 
 def again(canonical: str, attempt: int) -> str:
-    """Return what stands for a value in an attempt to make its surrogate; in the first (0), the value itself."""
+    """Return the input of an attempt to make a value's surrogate; for the first (0), the value itself."""
     return f"{canonical}/{attempt}" if attempt else canonical

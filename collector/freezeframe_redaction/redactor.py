@@ -49,9 +49,9 @@ class Redactor:
         redactor with it before they are stored.
 
         `surrogates` are known ones (those that a fixture or a span lists): they are recognised wherever they appear and left
-        alone. Nothing else says of a number or an identifier that it is a surrogate.
+        alone. Only this list identifies a number or an identifier as a surrogate.
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
-        `keep_originals` remembers what surrogates stand for, for `originals_of` and a vault.
+        `keep_originals` remembers the originals of surrogates, for `originals_of` and a vault.
         `span_cpu_s` bounds the CPU time for a span, by `cpu_clock`: see `redact_span`.
         """
         self.policy = policy
@@ -63,9 +63,9 @@ class Redactor:
         )
 
     def with_known_surrogates(self, surrogates: Mapping[str, str]) -> Self:
-        """Return a redactor that leaves these surrogates alone as well: to redact again what holds them.
+        """Return a redactor that leaves these surrogates alone as well, to redact texts with them again.
 
-        It remembers none of the texts that this one does, since it may make something else of them.
+        It starts with an empty memory, since its results may differ.
         """
         made = copy.copy(self)
         made._texts = self._texts.with_known_surrogates(surrogates)
@@ -85,7 +85,7 @@ class Redactor:
         return self._texts.redact(value, key_path) if self.policy.redacts else Redacted(value=value)
 
     def name_judgements(self, text: str) -> Iterator[tuple[str, NameJudgement]]:
-        """Yield each name in the text that the rules accept and the learned evidence judges, with what decided.
+        """Yield each name in the text that the rules accept and the learned evidence judges, with the judgement.
 
         For the owner of the text: names, and words around them, are in clear.
         """
@@ -95,23 +95,24 @@ class Redactor:
         """Return the span with every text in it redacted, stamped with policy, key id and surrogates.
 
         Protocol values (ids, model names, signatures) stay. Streamed bodies are redacted as the text that they spell and keep
-        their chunks. An unreadable compressed body is left out, with the reason in the span. Of a span that takes longer than
-        `span_cpu_s` the longest texts become keyed hashes, bodies are left out, and it says so (`genai.REDACTION_UNREAD`).
-        So does a span of a request whose `allowance` is used up; all of its texts become hashes.
+        their chunks. An unreadable compressed body is left out, with the reason in the span. If a span takes
+        longer than `span_cpu_s`, its longest texts become keyed hashes, bodies are left out, and
+        `genai.REDACTION_UNREAD` records that. If the request's `allowance` is used up, all texts of the span
+        become hashes.
 
         A span that was redacted before lists its surrogates, and these stay.
 
         Raises:
-            FreezeframeError: even so it took too long, or the span's list of surrogates cannot be read.
+            FreezeframeError: it took too long all the same, or the span's list of surrogates cannot be read.
         """
         return self._spans.redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
 
     def redact_in_run(self, span: SpanRecord, cast: Cast, allowance: Allowance = UNBOUNDED) -> tuple[SpanRecord, Cast]:
         """Return the span redacted as by `redact_span`, and the cast of its run with the findings in the span.
 
-        `cast` is what earlier spans of the run found (`Cast()` for the first). Every form of its values is replaced by the
-        same form of the value's surrogate, also where no detector would look twice. The cast that comes back is the one that
-        was given, the same object, if the span held nothing new; two of them are brought together by `Cast.joined`.
+        `cast` has the findings of earlier spans of the run (`Cast()` for the first). Every form of its values
+        is replaced by the same form of the value's surrogate, even in places that no detector would report. The
+        returned cast is the same object if the span held nothing new; `Cast.joined` combines two of them.
         """
         if not self.policy.redacts:
             return self._spans.stamp(span), cast
@@ -119,12 +120,12 @@ class Redactor:
         return self._spans.redact(span, allowance, casting), casting.cast
 
     def rewrite(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> SpanRecord:
-        """Return a span that this redactor's key redacted with the forms replaced that are still in it.
+        """Return a span redacted with this redactor's key, with the remaining forms replaced.
 
-        For spans that were stored before a later one of their run told what they hold; `cast` is the whole run's, weighed
-        (`Cast.weighed`). No detector runs, so it costs a fraction of a redaction. The same object comes back if nothing was
-        left to replace: then nothing needs to be written. `since` is the cast with which the span was redacted, if it is
-        known: only what is new is looked for.
+        For spans stored before a later one of their run revealed a value in them; `cast` is the whole run's,
+        weighed (`Cast.weighed`). No detector runs, so it costs a fraction of a redaction. Without replacements
+        the same object is returned, so it need not be written. `since` is the cast with which the span was
+        redacted, if known: only newer values are searched.
         """
         if not (self.policy.redacts and self.may_hold(span, cast, since)):
             return span
@@ -133,7 +134,7 @@ class Redactor:
     def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING, searched: Mapping[str, str] = {}) -> bool:
         """Return whether a form of a new value in the cast since then may be in the span; if in doubt, True.
 
-        `searched` are attributes of spans that were redacted with this cast: what a text has in common with them holds none.
+        `searched` are attributes of spans redacted with this cast: text shared with them contains none.
         """
         needles = Casting(cast, self._indexes).needles(since)
         rests = {name: histories.beyond(text, searched[name]) for name in searched if (text := span.text(name))}
@@ -163,9 +164,10 @@ def redact(value: AttributeValue, key_path: tuple[str, ...], policy: Policy, key
 def redact_run(spans: Sequence[SpanRecord], policy: Policy, key: TenantKey) -> tuple[SpanRecord, ...]:
     """Return the stored spans of one run, redacted again, under a newer policy or key, so that they still replay.
 
-    What is already a surrogate stays one: the run keeps matching itself and the fixtures made from it. Only what the older
-    policy let through is replaced, in the same way everywhere in the run. Give all spans of the run together: surrogates are
-    recognised by the lists of all of them. A run that needs nothing comes back with a new stamp only.
+    Surrogates stay, so that the run keeps matching itself and the fixtures made from it. Only values that the
+    older policy let through are replaced, in the same way everywhere in the run. Pass all spans of the run
+    together: surrogates are recognised by the lists of all of them. A run without such values only gets a new
+    stamp.
     """
     redactor = Redactor(policy, key, surrogates=surrogates_of(spans))
     return tuple(redactor.redact_span(span) for span in spans)

@@ -1,4 +1,4 @@
-"""The scanner: what in a text a policy calls a finding. It needs no key, so that redaction and aliases share it."""
+"""The scanner: the findings of a policy in a text. It needs no key, so that redaction and aliases share it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded
 _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
 _MIN_REWRITTEN_LENGTH: Final = 7
-"""Letters and digits of the shortest surrogate that is known in another layout too: shorter ones may occur anywhere."""
+"""Letters and digits of the shortest surrogate that is recognised in another layout too: shorter ones may occur anywhere."""
 _NAME_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_]))*")
 _KEPT_IN_NAMES = frozenset(
     "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
@@ -54,14 +54,14 @@ class _Read:
 
     text: str
     bounds: Sequence[evidence.Span]
-    """Where each leaf's text, without its key, begins and ends."""
+    """Start and end of each leaf's text, without its key."""
     views: Mapping[int, View]
-    """Of leaves that are not read as they are."""
+    """Views of leaves that differ from their text."""
     found: dict[int, list[evidence.Item]]
 
 
 class Scanner:
-    """Finds what a policy calls a finding."""
+    """Finds the values that a policy redacts."""
 
     def __init__(self, policy: Policy, known: Mapping[str, str], *, hot: bool = False) -> None:
         """`hot` leaves the policy's model tier out."""
@@ -80,10 +80,10 @@ class Scanner:
         self.known = dict(known)
         self._known = Known(known)
         self._rewritten = frozenset(form for text, class_ in known.items() for form in _forms_of(text, class_))
-        """What a known surrogate is in any layout: programs write a number in other groups."""
+        """Known surrogates in any layout: programs write a number in other groups."""
 
     def with_known_surrogates(self, known: Mapping[str, str]) -> Self:
-        """Return the same that knows these surrogates as well: itself, if it knows them all."""
+        """Return a scanner that knows these surrogates as well: itself, if it knows them all."""
         if known.keys() <= self.known.keys():
             return self
         made = copy.copy(self)
@@ -93,7 +93,7 @@ class Scanner:
     def scan(
         self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False, deadline: Deadline = NEVER
     ) -> dict[int, tuple[View, list[evidence.Item]]]:
-        """Return, for each (text, prefix) in which something was found, its view and the findings.
+        """Return, for each (text, prefix) with findings, its view and the findings.
 
         Findings are in order, without overlap, in offsets of the view. Known surrogates block other findings; with
         `report_known` they are returned too, under their class.
@@ -113,7 +113,7 @@ class Scanner:
         report_known: bool = False,
         report_claims: bool = False,
     ) -> dict[int, tuple[View, list[evidence.Item]]]:
-        """Return what holds of all that was found.
+        """Return the valid ones among all findings.
 
         With `report_claims` known surrogates in another layout are returned, too, as claims.
         """
@@ -168,7 +168,7 @@ class Scanner:
                     read.found.setdefault(index, []).extend(placed)
 
     def _read(self, engine: TriggerEngine, leaves: Sequence[tuple[str, str]], deadline: Deadline = NEVER) -> _Read:
-        """Return what the detectors, and the model tier, find in the leaves."""
+        """Return the findings of the detectors and the model tier in the leaves."""
         parts = [prefix + text if prefix else text for text, prefix in leaves]
         batch = "\x1f".join(parts)
         views: dict[int, View] = {}
@@ -197,13 +197,13 @@ class Scanner:
         for index, items in found.items():
             nobodys = {item for item in items if namesakes.is_nobodys(batch, *bounds[index], item[0])}
             if nobodys:
-                # Who is told to be a person once is one wherever the leaf has the name.
+                # A name marked as a person's once is a person's everywhere in the leaf.
                 confirmed = {batch[one.start : one.end] for one, name in items if (one, name) not in nobodys}
                 found[index] = [one for one in items if one not in nobodys or batch[one[0].start : one[0].end] in confirmed]
         return _Read(text=batch, bounds=bounds, views=views, found=found)
 
     def before_evidence(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, list[evidence.Item]]]:
-        """Yield each leaf's view and what holds in it by the rules alone, surrogates included, in offsets of the view."""
+        """Yield each leaf's view and its valid findings by the rules alone, surrogates included, in offsets of the view."""
         if self._engine is None or not leaves:
             return
         read = self._read(self._engine, leaves)
@@ -215,7 +215,7 @@ class Scanner:
     def judged(
         self, text: str, kept: Sequence[evidence.Item], prefix: str, low: int, high: int
     ) -> Sequence[evidence.NameJudgement]:
-        """Return the second opinion on those names of the leaf ``text[low:high]`` that it is asked about."""
+        """Return the second opinion on the judged names of the leaf ``text[low:high]``."""
         if not any(name in evidence.JUDGED for _, name in kept):
             return ()
         around = self.surroundings(text, kept, low, high)
@@ -223,7 +223,7 @@ class Scanner:
         return [one for one in judged if one is not None]
 
     def surroundings(self, text: str, kept: Sequence[evidence.Item], low: int, high: int) -> evidence.Surroundings:
-        """Return what surrounds the names of a leaf in which `kept` was found."""
+        """Return the surroundings of the names of a leaf with the findings `kept`."""
         return evidence.Surroundings(
             text, low, high, [(one.start, one.end, self._is_name(text, one, name)) for one, name in kept]
         )
@@ -252,11 +252,11 @@ class Scanner:
         return candidate if self._rewritten.isdisjoint(forms) else candidate._replace(class_=CLAIM)
 
     def known_in(self, text: str) -> list[tuple[int, int]]:
-        """Return where known surrogates are in the text."""
+        """Return the places of known surrogates in the text."""
         return list(self._known.spans(text, 0, len(text)))
 
     def lets_columns_decide(self, value: str) -> bool:
-        """Return whether a value need not be read if its column says what it is: the policy says nothing of single values."""
+        """Return whether a value need not be read if its column has a class: the policy has no rules for single values."""
         return not (self.known or self.policy.custom or self._allowed(value))
 
     def _allowed(self, value: str) -> bool:
@@ -266,7 +266,7 @@ class Scanner:
 
 
 def _forms_of(text: str, class_: str, kind: str = "") -> Iterator[str]:
-    """Return what a value has in common with its other layouts: letters and digits, and of a phone number what it dials."""
+    """Return the forms that a value shares with its other layouts: letters and digits; of a phone number, the dialled ones."""
     forms = (bare(text), CLASSES[class_].canonical(text, kind)) if class_ == phone.CLASS else (bare(text),)
     return (form for form in forms if len(form) >= _MIN_REWRITTEN_LENGTH)
 

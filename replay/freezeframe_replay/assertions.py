@@ -1,4 +1,7 @@
-"""Assertions on what a replayed program did: each returns what is wrong, or None. Pure; the pytest plugin has no others."""
+"""Assertions on a replayed program's calls and outcome: each returns the fault, or None.
+
+Pure; the pytest plugin has no others.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def cost_at_most(report: Report, fixture: Fixture, usd: float) -> str | None:
 
 
 def _open_end(report: Report) -> str | None:
-    """Return why it is unknown what else the program would have called, or None if it ran to its end."""
+    """Return why the program's further calls are unknown, or None if it ran to its end."""
     why = why_incomparable(report)
     if why is not None:
         return f"what the program calls is unknown: {why}"

@@ -1,7 +1,7 @@
 """Cassette: a function's run, recorded once and played back from then on, in the test's process. For VCR users.
 
 Tools and model calls of the function are answered from the recording. Unlike `reenact`, it starts no process, fences no socket
-and does not change the clock: the test's own assertions say what should hold.
+and does not change the clock: the test has its own assertions.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class Mode(StrEnum):
     NONE = "none"
     """Never: a missing recording is an error."""
     ONCE = "once"
-    """If there is no recording yet."""
+    """If no recording exists yet."""
     AUTO = "auto"
-    """If there is none yet, and again if the code asks for something that the recording does not hold."""
+    """If no recording exists yet, and again if the code makes a request that is not in it."""
     LIVE = "live"
     """Never, and nothing is played back: the function runs for real."""
 
 
 class _NotHeld(AssertionError):
-    """The function asked for something that the recording does not hold."""
+    """The function made a request that is not in the recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cassette:
-    """A recording that may not exist yet, and when to make it."""
+    """A recording that may not exist yet, and the mode for making it."""
 
     directory: Path
     mode: Mode = Mode.NONE
@@ -67,8 +67,8 @@ class Cassette:
         A coroutine function is run to its end; inside a running event loop the result is a coroutine to await.
 
         Raises:
-            FixtureError: there is no recording, and the mode does not record one.
-            AssertionError: the function asks for something that the recording does not hold.
+            FixtureError: no recording exists, and the mode does not record one.
+            AssertionError: the function makes a request that is not in the recording.
         """
         if inspect.iscoroutinefunction(function) and asyncio._get_running_loop() is not None:
             return self._play_async(function, *args, **kwargs)
@@ -154,7 +154,7 @@ class Cassette:
 
 
 def _redacted(spans: Sequence[SpanRecord], policy: str) -> list[SpanRecord]:
-    """Return the spans as a collector with the policy would keep them, under a key that is thrown away."""
+    """Return the spans redacted as by a collector with the policy, under a temporary key."""
     from freezeframe_redaction import Redactor, TenantKey, load_policy
 
     redactor = Redactor(load_policy(policy), TenantKey(id="cassette", secret=os.urandom(32)))

@@ -92,7 +92,7 @@ class Result:
             _fail(f"the recording is no longer re-enacted\n\n{report_text(self.report)}")
 
     def assert_not_reenacted(self) -> None:
-        """Fail while the code re-enacts the recorded failure, or if the replay says nothing about the code.
+        """Fail while the code re-enacts the recorded failure, or if the replay gives no verdict on the code.
 
         Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104), or another result of a tool whose
         code changed (REPLAY-110).
@@ -119,7 +119,7 @@ class FrozenRun:
     """Components of the request key to ignore, for example ``body.temperature``."""
     timeout_s: float = _DEFAULT_TIMEOUT_S
     hermetic: bool = False
-    """Also fence off starting processes and changing files."""
+    """Also block starting processes and changing files."""
     require_values: bool = False
     """A replay in which a private value was not compared is not identical."""
     run_tools: tuple[str, ...] | None = None
@@ -187,7 +187,7 @@ def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
 
 
 def _folder_of(test: str) -> str:
-    """Return a folder's name for ``Class::test[parameters]``: one of its own, also where case does not count."""
+    """Return a folder's name for ``Class::test[parameters]``: unique, even on a case-insensitive file system."""
     name = test.replace("::", ".")
     safe = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)[:_MAX_NAME_LENGTH]
     if safe == re.sub(r"\[(.*)\]$", r"-\1-", name, flags=re.DOTALL).lower():
@@ -294,10 +294,10 @@ def _load(directory: Path) -> Fixture:
 
 
 def _working_directory(entry_file: str | None, directory: Path, config: pytest.Config) -> Path:
-    """Return where to start the program: the nearest folder above the fixture from which the recorded file can be found.
+    """Return the folder to start the program in: the nearest one above the fixture from which the recorded file can be found.
 
-    Recordings name the file relative to the working directory at that time; a checkout may be anywhere. A folder outside of the
-    project is never one: a recording could name any file of the machine by it.
+    Recordings name the file relative to the working directory at that time; a checkout may be anywhere. A
+    folder outside of the project is never used: a recording could name any file of the machine with it.
     """
     if entry_file and not Path(entry_file).is_absolute() and ".." not in Path(entry_file).parts:
         above, project = directory.resolve(), config.rootpath.resolve()

@@ -1,4 +1,4 @@
-"""A model that says what a unit test tells it to, through the real SDKs: no network, no recording, no key.
+"""A stub model that gives a unit test's answers through the real SDKs: no network, no recording, no key.
 
     with model_stub() as model:
         model.tool_call("lookup", {"order": "AC-1"})
@@ -70,12 +70,12 @@ class ModelStub:
         self._say(vectors=vectors)
 
     def error(self, status: int, message: str = "refused by the stub") -> None:
-        """Refuse one call. SDKs retry after 429 and 5xx, so also set what the next attempt gets."""
+        """Refuse one call. SDKs retry after 429 and 5xx, so also set an answer for the next attempt."""
         self._left.append(lambda dialect, _: dialect.write_error(status, message))
 
     @property
     def left(self) -> int:
-        """Return how many answers were not used yet."""
+        """Return the number of unused answers."""
         return len(self._left)
 
     def _say(
@@ -134,7 +134,7 @@ class ModelStub:
         """Do not wait: answers come when they are requested."""
 
     async def stay_open(self, answer: Exchange) -> None:
-        """Do not wait: streams end where they end."""
+        """Do not wait: streams end at their end."""
 
     def reach(self, now_ns: int) -> None:
         """Do nothing: time is the test's own."""
@@ -152,7 +152,7 @@ class ModelStub:
 
 @contextmanager
 def model_stub() -> Generator[ModelStub]:
-    """Answer every model call in the block as the test says.
+    """Answer every model call in the block with the test's answers.
 
     Raises:
         RuntimeError: a replay or another stub is active in this process.

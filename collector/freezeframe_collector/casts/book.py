@@ -1,4 +1,4 @@
-"""The book of open runs: what was found in each, sealed, and whether its stored spans must still be read again.
+"""The book of open runs: the values found in each, sealed, and whether its stored spans must still be read again.
 
 The owner of the log keeps it. A finding is noted once the log's record that holds it is on the disk, written to the file before
 that record leaves the log, and destroyed when the run's grace time is over. It opens no seal.
@@ -33,7 +33,7 @@ class _Run:
     ended: bool = False
     has_spans: bool = False
     marked: bool = False
-    """True if the store says that it is unsettled."""
+    """True if the store marks it as unsettled."""
     seen_s: float = 0.0
     segment: int = 0
     """The last segment of the log that has spans of it."""
@@ -48,7 +48,7 @@ class DueRun:
     run: RunKey
     sealed: tuple[bytes, ...]
     changes: int
-    """How often it had changed by then."""
+    """Number of its changes by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class RunCasts:
         self._file = CastFile(directory / NAME)
         self._listeners: list[Listener] = []
         self._runs: OrderedDict[RunKey, _Run] = OrderedDict()
-        """In order of their last activity, the latest last."""
+        """Ordered by last activity, the latest last."""
         self._dropped_early = 0
         self._to_delete: set[RunKey] = set()
         """Runs that were dropped early, and may have rows in the file."""
@@ -90,7 +90,7 @@ class RunCasts:
     # -- the log's thread ---------------------------------------------------------------------------------------------
 
     def note(self, found: Iterable[Found], segment: int) -> None:
-        """Note what the records of a segment hold, in log order, once they are on disk; and again at each start."""
+        """Note the findings in a segment's records, in log order, once they are on disk; and again at each start."""
         with self._lock:
             now = self._clock()
             for item in found:
@@ -144,7 +144,7 @@ class RunCasts:
     # -- the writer's thread ------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write what has changed to the file: a segment with findings is about to leave the log.
+        """Write the changes to the file: a segment with findings is about to leave the log.
 
         Raises:
             OSError: the disk failed.
@@ -172,7 +172,7 @@ class RunCasts:
     def due(
         self, is_stored: Callable[[int], bool], most: int, *, ended: bool = False, everything: bool = False
     ) -> list[DueRun]:
-        """Return unsettled runs that have ended or paused and whose spans are all stored, as `is_stored(segment)` says.
+        """Return unsettled runs that have ended or paused and whose spans are all stored, by `is_stored(segment)`.
 
         `ended` adds the runs that ended only just now, `everything` adds all runs.
         """
@@ -210,12 +210,12 @@ class RunCasts:
         return same
 
     def to_mark(self) -> list[RunKey]:
-        """Return the unsettled runs that the store does not know to be unsettled."""
+        """Return the unsettled runs that the store does not mark as unsettled."""
         with self._lock:
             return [key for key, run in self._runs.items() if run.unsettled and not run.marked]
 
     def note_marked(self, keys: Iterable[RunKey], marked: bool) -> None:
-        """Note what the store says of these runs."""
+        """Note that the store marks these runs."""
         with self._lock:
             for key in keys:
                 if key in self._runs:
@@ -251,12 +251,12 @@ class RunCasts:
                     self._announce_gone(key)
 
     def open_runs(self, is_stored: Callable[[int], bool]) -> list[RunKey]:
-        """Return the runs of which the log holds nothing any more, as `is_stored(segment)` says."""
+        """Return the runs that have left the log, by `is_stored(segment)`."""
         with self._lock:
             return [key for key, run in self._runs.items() if is_stored(run.segment)]
 
     def state(self) -> BookState:
-        """Return how much there is."""
+        """Return the numbers of runs and values."""
         with self._lock:
             return BookState(
                 open_runs=len(self._runs),

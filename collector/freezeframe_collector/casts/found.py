@@ -1,4 +1,4 @@
-"""What a batch found in one run, as it goes with the batch into the log: sealed, so that nothing in clear touches a disk."""
+"""The values that a batch found in one run, logged with the batch: sealed, so that no value in clear touches a disk."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Found:
     ended: bool = False
     """True if the run's entry span, or its root, has arrived and has ended."""
     waits: bool = False
-    """True if a name in the cast has to wait for the whole run to judge it."""
+    """True if a name in the cast cannot be judged before the whole run is known."""
 
     @property
     def run(self) -> RunKey:
-        """Return whose cast this belongs to."""
+        """Return the run of the cast."""
         return self.tenant, self.trace_id
 
 

@@ -1,4 +1,4 @@
-"""What a redacting process knows of the casts of open runs: the log's owner sends it each finding that is on disk."""
+"""A redacting process's copy of the casts of open runs: the log's owner sends it each finding that is on disk."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class KnownCast:
 
     cast: Cast = _EMPTY
     number: int = 0
-    """How many findings it is made of."""
+    """Number of findings in it."""
 
 
 class KnownCasts:
     """The casts. Safe to use from many threads."""
 
     def __init__(self, seal: Seal, runs: int) -> None:
-        """`runs` limits how many casts are kept; a dropped run starts again with nothing known."""
+        """`runs` limits the number of casts; a dropped run starts again without known values."""
         self.seal = seal
         self._limit = runs
         self._lock = threading.Lock()
         self._known: OrderedDict[RunKey, KnownCast] = OrderedDict()
         self._made: OrderedDict[RunKey, tuple[bytes, KnownCast]] = OrderedDict()
-        """What this process sealed last of a run, and what it will know once that is on disk: it need not open its own seal."""
+        """The last sealed finding of a run by this process, and the cast once it is on disk: no need to open its own seal."""
 
     def of(self, run: RunKey) -> KnownCast:
         with self._lock:
             return self._known.get(run) or KnownCast()
 
     def close(self, run: RunKey, known: KnownCast, cast: Cast) -> bytes:
-        """Return what the cast holds beyond what was known, sealed."""
+        """Return the new values of the cast, sealed."""
         sealed = self.seal.close(run, cast.beyond(known.cast))
         with self._lock:
             self._made[run] = sealed, KnownCast(cast=cast, number=known.number + 1)

@@ -1,6 +1,6 @@
-"""The seal on what was found in a run: AES-SIV under a key made of the tenant's surrogate key, kept apart from the data.
+"""The seal on a run's findings: AES-SIV under a key derived from the tenant's surrogate key, kept apart from the data.
 
-**Shape** of a sealed finding: ``key id UTF-8 | 0 | ciphertext``. It is bound to its run: it opens for no other.
+**Shape** of a sealed finding: ``key id UTF-8 | 0 | ciphertext``. It is bound to its run and opens for no other.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from freezeframe_schemas.local_tokens import is_same, shown_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 SHORT_PLACES: Final = 4
-"""Further places, for short statements: slow ones of the same user do not hold them."""
+"""Further places, reserved for short statements, which slow ones of the same user cannot take."""
 _READS: Final = re.compile(
     rb"\b(?:FROM|JOIN|IN|TABLE|SHOW|DESC|DESCRIBE|EXISTS|CHECK|EXPLAIN|WITH|ARRAY|range|repeat|sleep\w*)\b", re.IGNORECASE
 )
@@ -55,7 +55,7 @@ _WAIT_S: Final = 60.0
 
 
 class Admission:
-    """Places for statements. Whoever holds half of them waits while others are let in."""
+    """Places for statements. A client that holds half of them waits while others are admitted."""
 
     def __init__(self, places: int) -> None:
         self._places = places
@@ -97,7 +97,7 @@ class Admission:
 
 
 def is_short(sql: bytes) -> bool:
-    """Return whether a statement reads nothing stored, and makes nothing that takes long: a client's ``SELECT 1``."""
+    """Return whether a statement reads no stored data and computes nothing that takes long: a client's ``SELECT 1``."""
     return len(sql) <= _MAX_SHORT_BYTES and _READS.search(sql) is None
 
 
@@ -139,9 +139,9 @@ def build_app(
 
     Args:
         store: an embedded store. (A server has its own HTTP port.)
-        users: who may ask; none means ``default`` without a password, which is safe on loopback only.
-        admin_token: anyone who knows it may administer the store (`admin`) and insert into the user's own tables, as
-            user ``admin`` with the token as password; None: no one may.
+        users: the users allowed to query; none means ``default`` without a password, which is safe on loopback only.
+        admin_token: anyone who knows it may administer the store (`admin`) and insert into the user's own tables, as user
+            ``admin`` with the token as password; None: no one may.
 
     Raises:
         ConfigError: the store is a server.
@@ -165,7 +165,7 @@ def build_reading_app(paths: StorePaths, user: User) -> web.Application:
 
 
 def store_paths(directory: Path, database: str, *, cold: Path | None) -> StorePaths:
-    """Return what readers read of the embedded store in `directory`, behind the walls that this machine can put up."""
+    """Return the paths that readers open in the embedded store in `directory`, behind the walls that this machine supports."""
     return StorePaths(writer=directory / "clickhouse", database=database, cold=cold, walls=standing_walls())
 
 
@@ -332,7 +332,7 @@ class _Account:
     time_ns: int = field(default_factory=time.time_ns)
     begun: float = field(default_factory=time.monotonic)
     user: User | None = None
-    """None until the request is authenticated: what strangers send is not written down."""
+    """None until the request is authenticated: requests of strangers are not logged."""
     request: QueryRequest | None = None
     outcome: str = _LEFT
     error_code: int = 0

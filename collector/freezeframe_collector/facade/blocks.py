@@ -1,6 +1,6 @@
-"""ClickHouse's compressed blocks: what ``compress=1`` asks for, and ``decompress=1`` announces, in the HTTP protocol.
+"""ClickHouse's compressed blocks, requested by ``compress=1`` and announced by ``decompress=1`` in the HTTP protocol.
 
-clickhouse-jdbc (and DBeaver with it) asks for them unless it is told otherwise. A body is a sequence of blocks, each
+clickhouse-jdbc (and DBeaver with it) requests them by default. A body is a sequence of blocks, each
 
     checksum  16 bytes  CityHash128 (of CityHash 1.0.2) of all that follows
     method     1 byte   0x82 LZ4, 0x90 ZSTD, 0x02 none

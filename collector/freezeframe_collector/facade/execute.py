@@ -1,4 +1,4 @@
-"""Runs statements in readers: keeps what sessions have set, and knows which reader runs which statement."""
+"""Runs statements in readers: keeps the settings of sessions, and knows which reader runs which statement."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Executor:
         return bool(readers)
 
     def _answer(self, question: Question, query_id: str) -> Generator[Head | bytes | str]:
-        """Yield what a reader answers; ask another one if a part moved away before the first piece came."""
+        """Yield a reader's answer; ask another reader if a part moved away before the first piece came."""
         begun = False
         try:
             with self._known(query_id) as reader, closing(reader.ask(question)) as items:
@@ -89,7 +89,7 @@ class Executor:
 
     @contextmanager
     def _known(self, query_id: str) -> Generator[Reader]:
-        """Lend a reader under the statement's id, so that it can be cancelled."""
+        """Lend a reader and register it under the statement's id, so that it can be cancelled."""
         reader = self._host.take()
         with self._lock:
             self._running.setdefault(query_id, []).append(reader)
@@ -186,7 +186,7 @@ def parse_insert(sql: bytes, user: User, database: str) -> Insert:
     """Return the statement as an insert.
 
     Raises:
-        ClickHouseError: the user may not insert, or may not insert this.
+        ClickHouseError: the user may not insert, or not into this table.
     """
     found = _INSERT.match(sql)
     table = found["table"].decode() if found else ""

@@ -1,7 +1,7 @@
 """The statements by which a replay loads a run and pages list runs: the collector's own engine answers them.
 
-A reader's process costs far more than such a statement (decision 0078). Nothing that a client wrote is run: a request
-that is one of them to the letter only names a run, or the choices that the list's text follows from.
+A reader's process costs far more than such a statement (decision 0078). No client's SQL is run: a request that
+matches one of them to the letter only names a run, or the choices that determine the list's text.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _ONE_THREAD: Final = "SETTINGS max_threads = 1"
 _BOUNDS: Final = (
     f"SETTINGS {ONCE}, max_threads = 2, max_execution_time = 10, max_memory_usage = 500000000, max_rows_to_read = 200000"
 )
-"""Of a list. One that reads more is answered by a reader, which runs when the writer does not need the processors."""
+"""Limits of a list. A reader answers one that reads more, since it runs only when the writer leaves the processors idle."""
 _TOO_MANY_ROWS: Final = 158
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedRun:
-    """A run that a request asks for."""
+    """The run that a request names."""
 
     trace_id: str
     tenant: str | None
-    """None: of whichever tenant it is."""
+    """None: of any tenant."""
 
 
 def run_requested(request: QueryRequest, database: str) -> RequestedRun | None:
@@ -61,9 +61,9 @@ def run_requested(request: QueryRequest, database: str) -> RequestedRun | None:
 
 
 def run_list_requested(request: QueryRequest, database: str) -> str | None:
-    """Return the statement by which the request lists runs, in our words and with its values; None if it is any other request.
+    """Return our own text of the statement by which the request lists runs, with the request's values.
 
-    One that looks into payloads is not answered here: that may take long.
+    None for any other request. A search in payloads is not answered here, because it may take long.
     """
     parameters = dict(request.parameters)
     try:
@@ -108,7 +108,7 @@ def _known(*, tenant: bool) -> list[str]:
 def answer(engine: Engine, database: str, run: RequestedRun, beside: Executor) -> Generator[Head | bytes]:
     """Yield a `Head`, then pieces of the answer: blocks of spans, and blocks of pieces with their one column.
 
-    `beside` runs the half of the statement that is about pieces.
+    `beside` runs the half of the statement for pieces.
 
     Raises:
         ClickHouseError: the statement failed.
@@ -126,7 +126,7 @@ def answer(engine: Engine, database: str, run: RequestedRun, beside: Executor) -
 def answer_list(
     engine: Engine, database: str, sql: str, otherwise: Callable[[], Generator[Head | bytes]]
 ) -> Generator[Head | bytes]:
-    """Yield a `Head`, then pieces of the answer to `run_list_requested`; what `otherwise` yields if it reads too much.
+    """Yield a `Head`, then pieces of the answer to `run_list_requested`; the items of `otherwise` if it reads too much.
 
     Raises:
         ClickHouseError: the statement failed.
@@ -146,7 +146,10 @@ def answer_list(
 
 
 def _blocks(engine: Engine, database: str, run: RequestedRun, beside: Executor) -> Generator[bytes]:
-    """Yield the blocks of both halves. The run's place is looked up once: that costs the engine a third of either half."""
+    """Yield the blocks of both halves.
+
+    The run's place is looked up once, because that costs the engine a third of either half.
+    """
     of_run = f"trace_id = {quote_text(run.trace_id)}"
     if run.tenant is not None:
         of_run = f"tenant = {quote_text(run.tenant)} AND {of_run}"

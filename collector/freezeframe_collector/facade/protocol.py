@@ -96,7 +96,7 @@ def parse_request(
 
 
 def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: Mapping[str, str]) -> User:
-    """Return the user who asks, by header, Basic, URL, or a bearer token, which is the password of ``default``.
+    """Return the authenticated user, by header, Basic, URL, or a bearer token, which is the password of ``default``.
 
     Raises:
         ClickHouseError: the user is unknown, or the password is wrong.
@@ -134,7 +134,7 @@ class Encoder(Protocol):
     """A streaming compressor."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Return what is ready of the compressed data."""
+        """Return the compressed data that is ready."""
         ...
 
     def flush(self) -> bytes:
@@ -159,7 +159,7 @@ class _Lz4Encoder:
 
 
 def make_encoder(request: QueryRequest) -> Encoder | None:
-    """Return a compressor for the answer if one was asked for: of blocks, or of a Content-Encoding."""
+    """Return a compressor for the answer if requested: of blocks, or of a Content-Encoding."""
     if request.blocks:
         return BlockEncoder()
     match request.encoding:
@@ -181,9 +181,9 @@ def decode_body(body: bytes, encoding: str, *, limit_bytes: int, blocks: bool) -
     """Return the body of a request without its Content-Encoding, and out of its blocks.
 
     Args:
-        body: as it came.
+        body: the body as received.
         encoding: the header.
-        limit_bytes: how much may come out, whatever came in.
+        limit_bytes: maximum size of the decoded body.
         blocks: whether it is a sequence of ClickHouse's compressed blocks, ``decompress=1``.
 
     Raises:

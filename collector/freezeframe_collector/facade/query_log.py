@@ -1,7 +1,8 @@
-"""Who asked what: one row for each statement of a reader, in the table `queries`.
+"""The query log: one row for each statement of a reader, in the table `queries`.
 
-The collector writes it, in batches: a reader's process cannot write anything. The statement is kept without its values:
-literals may be private. Of the ids in it, those of this store's runs are kept, so that one can ask who read a run.
+The collector writes it, in batches, since a reader's process cannot write. The statement is kept without its
+values: literals may be private. Of the ids in it, those of this store's runs are kept, so that the readers of a
+run can be found.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from freezeframe_schemas.tables import Block
 FLUSH_S: Final = 30.0
 """Each insert adds a part that the next reader must open, and makes the reader that was opened ahead useless."""
 _MAX_WAITING: Final = 10_000
-"""Statements that wait for the next insert; beyond that, the oldest are not written, and the log says how many."""
+"""Statements that wait for the next insert; beyond that, the oldest are not written, and the log reports how many."""
 _STATEMENT_BYTES: Final = 8_000
 _TEXT: Final = 200
 _TRACE_ID: Final = re.compile(rb"(?<![0-9a-zA-Z])[0-9a-f]{32}(?![0-9a-zA-Z])")
@@ -36,7 +37,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedStatement:
-    """One statement, and what came of it."""
+    """One statement, and its result."""
 
     time_ms: int
     user: str
@@ -44,14 +45,14 @@ class LoggedStatement:
     client: str
     statement: str
     named: Sequence[str]
-    """Ids in the form of a trace id that the statement or its parameters name."""
+    """Ids in the form of a trace id in the statement or its parameters."""
     duration_ms: int
     outcome: str
     error_code: int = 0
 
 
 class QueryLog:
-    """Gathers what was asked, and writes it down from time to time and at the end."""
+    """Gathers statements, and writes them to the store from time to time and at the end."""
 
     def __init__(self, store: Store, *, flush_s: float = FLUSH_S) -> None:
         self._store = store
@@ -75,7 +76,7 @@ class QueryLog:
             self._waiting.append(asked)
 
     def close(self) -> None:
-        """Write what is waiting, and end."""
+        """Write the waiting statements, and end."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -121,7 +122,7 @@ class QueryLog:
         self._store.engine.insert(f"{self._store.database}.queries", list(batch.columns), batch.encode(), token)
 
     def _runs_among(self, ids: Iterable[str]) -> set[str]:
-        """Return which of these are runs: anything else of that form may be a secret."""
+        """Return those of these ids that are runs: any other text of that form may be a secret."""
         quoted = ",".join(f"'{trace_id}'" for trace_id in ids)
         if not quoted:
             return set()
@@ -134,7 +135,7 @@ class QueryLog:
 def without_values(sql: bytes) -> str:
     """Return the statement with ? in place of each literal, without comments and in one line; a long one is cut.
 
-    If a quote or a comment is left open, or at a sign that no reader's statement may hold, the rest is one ?.
+    After an open quote or comment, or a character that no reader's statement may contain, the rest is one ?.
     """
     out: list[bytes] = []
     size = 0
@@ -152,7 +153,7 @@ def without_values(sql: bytes) -> str:
 
 
 def _without_value(token: bytes) -> bytes | None:
-    """Return what is kept of a word or sign of a statement; None if what follows cannot be told apart."""
+    """Return the logged form of a word or sign of a statement; None if the rest cannot be tokenised safely."""
     if token.isspace() or token.startswith((b"--", b"/*", b"# ", b"#!")):
         return b" "
     if token in _ENDLESS or (len(token) == 1 and token[0] > 127):

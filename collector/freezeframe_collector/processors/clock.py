@@ -13,12 +13,12 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
 MAX_SKEW_NS: Final = 5 * 60 * 10**9
-"""How far a clock may be ahead: ordinary clocks differ by less."""
+"""Maximum that a clock may be ahead: ordinary clocks differ by less."""
 _STEP_NS: Final = 3600 * 10**9
 
 
 def in_the_present(span: SpanRecord, now_ns: int) -> SpanRecord:
-    """Return the span with no time after `now_ns`, apart from an ordinary skew; it says how far it was moved."""
+    """Return the span with no time after `now_ns`, apart from an ordinary skew; an attribute shows how far it was moved."""
     times = [span.start_time_unix_nano, span.end_time_unix_nano, *(event.time_unix_nano for event in span.events)]
     if max(times) <= now_ns + MAX_SKEW_NS:
         return span
@@ -36,6 +36,6 @@ def in_the_present(span: SpanRecord, now_ns: int) -> SpanRecord:
 
 
 def _excess(time_ns: int, now_ns: int) -> int:
-    """Return how far a time is to be moved back: whole hours, so that it is not after now; 0 if it is within the usual."""
+    """Return the amount to move a time back: whole hours, so that it is not after now; 0 for an ordinary skew."""
     ahead = time_ns - now_ns
     return -(-ahead // _STEP_NS) * _STEP_NS if ahead > MAX_SKEW_NS else 0

@@ -1,6 +1,6 @@
 """The model tier of redaction, between the log and the store: reads prose for names that rules do not see, before the commit.
 
-Requests are answered before that, with what the rules made of them; a slow model only makes the log longer. Fails closed: a
+Requests are answered before that, after the rules; a slow model only makes the log longer. Fails closed: a
 span that cannot be read is refused, and set aside like any that the store refuses. Off unless a policy says ``model_tier =
 true``.
 """
@@ -21,9 +21,9 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class ProseReader:
-    """A sink that redacts once more, with the model, what it hands to the next sink.
+    """A sink that redacts spans once more, with the model, before the next sink.
 
-    The same spans give the same result, so an insert that is tried again is the same insert.
+    The same spans give the same result, so a repeated insert is the same insert.
     """
 
     def __init__(self, sink: SpanSink, policies: Policies, keys: KeyRing, sealer: Sealer | None = None) -> None:
@@ -44,7 +44,7 @@ class ProseReader:
         """Read the spans and store them.
 
         Raises:
-            PermanentStoreError: a span cannot be read; the message names it, and holds nothing of it.
+            PermanentStoreError: a span cannot be read; the message names it, without its content.
         """
         self._sink.insert([self._read(span) for span in spans], token)
 
@@ -74,7 +74,7 @@ class ProseReader:
             ) from None
 
     def _redactor(self, tenant: str) -> Redactor | None:
-        """Return what reads this tenant's prose, None if its policy does not ask for it."""
+        """Return the redactor for this tenant's prose, None if its policy does not use the model."""
         if tenant not in self._redactors:
             policy = self._policies.of(tenant)
             reads = policy.model_tier and policy.redacts
@@ -85,5 +85,5 @@ class ProseReader:
 
 
 def _tenant(span: SpanRecord) -> str:
-    """Return whose key the rules used: if senders need no token, what a span reports about its tenant proves nothing."""
+    """Return the tenant whose key the rules used: if senders need no token, a span's own tenant attribute proves nothing."""
     return (span.text(genai.REDACTION_KEY_ID) or "").rpartition(",")[2].rpartition("/")[0] or "default"

@@ -39,7 +39,10 @@ _WARM_UP: Final = SpanRecord(
 
 
 class RedactStage:
-    """One redactor per tenant. Patterns are compiled at once, so that no request waits for it; most tenants cost only a key."""
+    """One redactor per tenant.
+
+    Patterns are compiled at the start, so that no request waits for that; most tenants cost only a key.
+    """
 
     def __init__(
         self,
@@ -119,7 +122,7 @@ class RedactStage:
         return redacted, cast
 
     def seal(self, span: SpanRecord, tenant: str) -> None:
-        """Keep the originals of what the span lists, if they are to be kept."""
+        """Keep the originals of the span's surrogates, if the vault is on."""
         if self._sealer is not None:
             self._sealer.seal(span, tenant or "default", self.redactor_of(tenant))
 
@@ -152,7 +155,7 @@ class RequestRedaction:
         self._runs: dict[RunKey, _RunOfRequest] = {}
 
     def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
-        """Return the span with every finding replaced that is known so far.
+        """Return the span with every value known so far replaced.
 
         Raises:
             FreezeframeError: the span cannot be redacted.
@@ -194,7 +197,7 @@ class RequestRedaction:
         return again
 
     def found(self) -> tuple[Found, ...]:
-        """Return what was found in each run of the request, sealed."""
+        """Return the values found in each run of the request, sealed."""
         casts = self._stage.casts
         if casts is None:
             return ()
@@ -220,5 +223,5 @@ class _RunOfRequest:
         self.spans = deque[tuple[SpanRecord, Cast]]()
         """Each of its spans, and the cast after it."""
         self.searched = dict[str, tuple[str, Cast]]()
-        """Attribute -> its latest long text, redacted, and the cast that was searched for in it: later histories repeat it."""
+        """Attribute -> its latest long text, redacted, and the cast already searched for in it: later histories repeat it."""
         self.ended = False

@@ -29,7 +29,8 @@ class Rewriter:
     ) -> None:
         """`policies` are those in force; `sealer` keeps the originals of the replaced values.
 
-        The redactors of `stage` serve here, too, if the key is the newest; others are made when a run needs them, in seconds.
+        The redactors of `stage` are used if the key is the newest; others are built when a run needs them,
+        which takes seconds.
         """
         self._stage = stage
         self._keys = keys
@@ -75,5 +76,5 @@ def _key_id(span: SpanRecord) -> str:
 
 
 def _key_tenant(span: SpanRecord) -> str:
-    """Return whose key redacted the span: what it says about its tenant proves nothing if senders need no token."""
+    """Return the tenant whose key redacted the span: its own tenant attribute proves nothing if senders need no token."""
     return _key_id(span).rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Keeps what surrogates stand for in the vault, under the run that holds them. Off unless the configuration asks for it.
+"""Keeps the originals of surrogates in the vault, under their run. Off by default.
 
 Fails closed: a span whose originals cannot be sealed is refused like one that cannot be redacted.
 """
@@ -24,7 +24,7 @@ class Sealer:
         self._sealed: set[tuple[str, str, str]] = set()
 
     def seal(self, span: SpanRecord, tenant: str, redactor: Redactor) -> None:
-        """Seal what the surrogates that the span lists stand for. A surrogate that came as one has no original here.
+        """Seal the originals of the span's surrogates. A surrogate that arrived as one has no original here.
 
         Raises:
             PermanentStoreError: the vault cannot be written.

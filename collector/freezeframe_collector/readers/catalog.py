@@ -2,9 +2,9 @@
 
 Parts are under ``store/<first 3 of the uuid>/<uuid>/``, so a table that is attached with the writer's uuid over a disk with the
 writer's path finds the writer's parts. Parts are listed when the table is attached: a reader sees what was inserted before it
-opened. Attaching takes most of the time to open, so a reader that knows its statement attaches only what that names.
+opened. Attaching takes most of the opening time, so a reader that knows its statement attaches only the tables named in it.
 
-``<type>local</type> ignores ``readonly`` (chDB 26.9), so the disk is an object storage of plain files, which honours it.
+``<type>local</type>`` ignores ``readonly`` (chDB 26.9), so the disk is an object storage of plain files, which honours it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Catalog:
     database: str
 
     def put(self, names: Iterable[str] | None = None) -> None:
-        """Write the definitions of these tables and of all that they are made of; of all tables without names."""
+        """Write the definitions of these tables and of those they depend on; of all tables without names."""
         for name in self.definitions if names is None else self._with_parts(names):
             (self.folder / f"{name}.sql").write_text(self.definitions[name], encoding="utf-8")
 
@@ -93,9 +93,9 @@ def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, g
     Args:
         writer: the writer's engine directory, which holds ``metadata`` and ``store``.
         own: the reader's directory, empty.
-        database: whose tables it reads.
+        database: the database of the tables.
         cold: the writer's directory for old days.
-        grants: whether the engine grants reading only; False is for the test that the other walls hold without it.
+        grants: whether the engine grants reading only; False is for the test that the other walls suffice.
     """
     engine = own / "engine"
     (engine / "metadata").mkdir(parents=True)
@@ -125,9 +125,9 @@ def _config(disks: Mapping[str, Path], own: Path, *, grants: bool) -> str:
 
 
 def state_of(writer: Path, cold: Path | None) -> tuple[tuple[str, int], ...]:
-    """Return what changes when a part or a table comes or goes: when each directory of the store was last changed.
+    """Return a state that changes with each new or removed part or table: the last change of each directory of the store.
 
-    The engine removes a dropped table's directory minutes later: one that goes while this looks is left out.
+    The engine removes a dropped table's directory minutes later: one that disappears meanwhile is left out.
     """
     tables = (
         table for root in (writer, cold) if root is not None for group in _entries(root / "store") for table in _entries(group)

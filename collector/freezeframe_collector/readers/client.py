@@ -32,13 +32,13 @@ from freezeframe_schemas.errors import PermanentStoreError, WireError
 
 _LOG = logging.getLogger(__name__)
 _OPENING_S: Final = 30.0
-"""How long a reader may take to open the store and check a statement: some 0.1 s, more on a busy machine."""
+"""Maximum time for a reader to open the store and check a statement: some 0.1 s, more on a busy machine."""
 _GRACE_S: Final = 1.0
 """The engine ends most statements at their bound by itself, with a better message than a killed process leaves."""
 
 
 def standing_walls() -> Walls:
-    """Return the walls that this machine can put up, and warn in the log if the kernel's is not among them."""
+    """Return the walls that this machine supports, and log a warning if the kernel's is missing."""
     why = why_no_sandbox()
     if why is not None:
         _LOG.warning("readers are not sandboxed: %s. %s", why, NOT_PROTECTED)

@@ -1,4 +1,4 @@
-"""Errors as ClickHouse words them: a code, a name, an HTTP status."""
+"""Errors in ClickHouse's form: a code, a name, an HTTP status."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def denied(what: str) -> ClickHouseError:
 
 
 def unknown_function(name: str) -> ClickHouseError:
-    """Return the error for a function that the engine does not have, or that no one has checked yet."""
+    """Return the error for a function that the engine lacks, or that is not on the list of checked ones."""
     return ClickHouseError(46, "UNKNOWN_FUNCTION", f"Function with name `{name}` does not exist, or is not allowed here")

@@ -1,4 +1,4 @@
-"""What a reader and the collector say to each other: frames of a kind, a length and a payload.
+"""The protocol between a reader and the collector: frames of a kind, a length and a payload.
 
 ::
 
@@ -66,7 +66,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFailure:
-    """An error, as ClickHouse words it."""
+    """An error in ClickHouse's form."""
 
     code: int
     text: str
@@ -131,7 +131,7 @@ def read_frame(read: Callable[[int], bytes]) -> tuple[FrameKind, bytes]:
 
 
 def payload_of(kind: type[_T], payload: bytes) -> _T:
-    """Return what the payload of a frame holds: a `Bound`, a `Head` or a `QueryFailure`.
+    """Return the content of a frame's payload: a `Bound`, a `Head` or a `QueryFailure`.
 
     Raises:
         WireError: it does not hold one.

@@ -1,4 +1,4 @@
-"""What a reader may run: one reading statement, over the store's own tables, with bounded settings.
+"""Allow a reader only one reading statement, over the store's own tables, with bounded settings.
 
 The statement is parsed by the engine itself (``classify_query``, ``EXPLAIN AST``), never by guessing; only the settings
 in it are found by tokens, as the parser does not show them. ``tests/store/test_attacks.py`` lists what must be refused.
@@ -49,7 +49,7 @@ _KNOWS_ENGINE: Final = _installed() == ENGINE
 def refused_among(names: Iterable[str], handle: Any) -> set[str]:
     """Return those that are names of the engine's functions and not allowed: ``arrayMap(file, ...)`` takes one by its name.
 
-    An engine of another version is asked for its functions, which costs some 30 ms.
+    The functions of an engine of another version are queried, which costs some 30 ms.
     """
     refused = {name.lower() for name in names} - ALLOWED
     if _KNOWS_ENGINE or not refused:
@@ -66,8 +66,10 @@ STATEMENTS: Final = frozenset(
         *("ShowCreateTableQuery", "ShowCreateViewQuery", "ShowCreateDatabaseQuery"),
     }
 )
-"""Roots of the trees of what may run. Not all that reads is here: SHOW PROCESSLIST shows others' statements, CHECK reads
-every file."""
+"""Roots of the trees of allowed statements.
+
+Some reading ones are left out: SHOW PROCESSLIST shows others' statements, CHECK reads every file.
+"""
 NODES: Final = STATEMENTS | {
     *("SelectQuery", "SelectIntersectExceptQuery", "Subquery", "WithElement", "ExpressionList", "Literal", "Set"),
     *("Identifier", "TableIdentifier", "Function", "WindowDefinition", "WindowListElement", "OrderByElement"),
@@ -76,7 +78,7 @@ NODES: Final = STATEMENTS | {
     *("QualifiedColumnsListMatcher", "QualifiedColumnsRegexpMatcher", "ColumnsTransformerList", "ColumnsApplyTransformer"),
     *("ColumnsExceptTransformer", "ColumnsReplaceTransformer", "ColumnsReplaceTransformer::Replacement"),
 }
-"""All that a tree may be made of."""
+"""All allowed nodes of a tree."""
 _PARSE: Final = "EXPLAIN AST "
 _PLACE: Final = re.compile(r"(failed at position |\(line 1, col )(\d+)")
 EXPLAINED: Final = frozenset(
@@ -93,7 +95,8 @@ TABLE_FUNCTIONS: Final = frozenset(
     }
 )
 """Those with a table's structure or rows as text (`format`, ``generateRandom``, `null`) are not here: a DEFAULT in a structure
-and a row of `Values` are expressions that no tree shows. Nor is `merge`, which reads tables of any database."""
+and a row of `Values` are expressions that no tree shows. Nor is `merge`, which reads tables of any database.
+"""
 SYSTEM_TABLES: Final = frozenset(
     {
         *("one", "numbers", "numbers_mt", "zeros", "zeros_mt", "primes"),
@@ -104,7 +107,10 @@ SYSTEM_TABLES: Final = frozenset(
         *("dictionaries", "clusters", "replicas", "merges", "mutations", "user_defined_functions", "data_skipping_index_types"),
     }
 )
-"""What clients ask, and what describes the store. Not what shows other readers' statements, users, disks and caches."""
+"""System tables that clients query or that describe the store.
+
+Not those that show other readers' statements, users, disks and caches.
+"""
 
 SETTINGS: Final[Mapping[str, float | None]] = {
     # bounded: the largest value that a reader may ask for
@@ -142,7 +148,10 @@ _SETTING_FAMILIES: Final = re.compile(
     r"|protobuf|read|skip|sql|trim|try|tsv|with|write)_\w+|output_format_values_\w+|format_(?:binary|csv|custom|tsv)_\w+"
     r"|show_(?:create|table)_\w+"
 )
-"""How values are written and read. None names a file, as ``input_format_record_errors_file_path`` does."""
+"""Prefixes of settings for reading and writing values.
+
+None of these names a file, as ``input_format_record_errors_file_path`` does.
+"""
 
 TOKEN: Final = re.compile(
     rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|/\*.*?\*/|\#[ !][^\n]*"""
@@ -176,7 +185,7 @@ class Guard:
         self._databases = DATABASES | {database}
 
     def check(self, raw: bytes, parameters: Mapping[str, str]) -> Checked:
-        """Return the statement as one that may run. It is parsed with its parameters: an ``Identifier`` may name any table.
+        """Return the statement if it may run. It is parsed with its parameters: an ``Identifier`` may name any table.
 
         Raises:
             ClickHouseError: it may not, or it does not parse.
@@ -231,7 +240,7 @@ class Guard:
             raise from_engine(RuntimeError(message)) from error
 
     def _walk(self, tree: str, words: list[bytes]) -> str | None:
-        """Refuse what a reader may not touch; return the FORMAT."""
+        """Refuse everything that a reader may not touch; return the FORMAT."""
         found: str | None = None
         parents: list[str] = []
         applied = 0
@@ -299,7 +308,7 @@ def _check_show(words: list[bytes]) -> None:
 
 
 def _check_applied(count: int, words: list[bytes]) -> None:
-    """Refuse ``* APPLY(...)`` of anything but a function by its plain name: the tree shows that there is one, but not which."""
+    """Refuse ``* APPLY(...)`` of anything but a function by its plain name: the tree does not show which function it is."""
     places = [at for at, word in enumerate(words) if word.upper() == b"APPLY"]
     if not count:
         return
@@ -377,7 +386,7 @@ def settings_in(words: list[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _assignments(words: list[bytes]) -> Iterator[tuple[str, str]]:
-    """Yield what ``a = 1, b = 'x', c`` sets; a name without a value is set to 1."""
+    """Yield the settings of ``a = 1, b = 'x', c``; a name without a value is set to 1."""
     at = 0
     while at < len(words) and _NAME.fullmatch(words[at]):
         start = at

@@ -3,8 +3,9 @@
 Started by the collector as a separate program, never forked from it: a fork of a process with an engine in it hangs. The
 control socket is its standard input. It answers ``T`` (take) with a channel to a reader, and ends the reader on ``K`` (kill).
 
-A reader sees the parts that were there when it opened. After a question one is made ahead, and given out if nothing in the
-store has changed since (`catalog.state_of`); else a fresh one is made, which attaches only the tables of its question. If no
+A reader sees the parts that were there when it opened. After a question one is forked ahead, and used if
+nothing in the store has changed since (`catalog.state_of`); else a fresh one is forked, which attaches only the
+tables of its question. If no
 question comes, it ends.
 
 Its folder of temporary files goes when it ends. A host that is killed cannot remove it; the next host does.
@@ -37,9 +38,9 @@ MESSAGE: Final = struct.Struct("!cQ")
 TAKE: Final = b"T"
 KILL: Final = b"K"
 IDLE_S: Final = 60.0
-"""How long a reader that was made ahead waits for a question: it holds some 60 MB."""
+"""Time that a reader forked ahead waits for a question: it holds some 60 MB."""
 _FOLDER: Final = "freezeframe-readers-"
-"""How the names of the hosts' folders begin."""
+"""Prefix of the names of the hosts' folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +162,7 @@ def _kill(pid: int) -> None:
 
 
 def _wake(number: int, frame: object) -> None:
-    """Do nothing: that the signal came is written to the wake-up pipe."""
+    """Do nothing: the signal is written to the wake-up pipe."""
 
 
 def _end(number: int, frame: object) -> None:

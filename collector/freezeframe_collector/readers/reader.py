@@ -1,6 +1,6 @@
 """A reader: opens the store, checks one statement, runs it, answers, and ends. Runs in a process that the host forked.
 
-Everything that a stranger wrote is parsed and run here, inside the sandbox; nothing of it is in the collector.
+A stranger's text is parsed and run only here, inside the sandbox, never in the collector.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from freezeframe_collector.store.engine import quote_identifier, quote_text
 STREAMED_FORMATS: Final = frozenset({"Native", "TabSeparated", "TSV", "CSV", "RowBinary", "JSONEachRow", "JSONLines", "NDJSON"})
 """Formats whose blocks can follow one another as they come; others have a frame around the whole."""
 _GREETING: Final = "SELECT displayName(), version(), revision(), timezone()"
-"""What clickhouse-go (Grafana's plugin) asks first. chDB writes blocks for the oldest client, so it is given that revision."""
+"""First query of clickhouse-go (Grafana's plugin). chDB writes for the oldest client, so the answer names that revision."""
 _GREETING_ANSWER: Final = """SELECT 'freezeframe' AS "displayName()", version(), toUInt32(0) AS "revision()", timezone()"""
 _BOUNDS: Final[Mapping[str, str]] = {
     "max_execution_time": "60",
@@ -36,9 +36,9 @@ _BOUNDS: Final[Mapping[str, str]] = {
     "http_max_tries": "1",
 }
 _OWN_NAMES: Final = frozenset({None, "", "default"})
-"""What clients that do not know the database's name call it."""
+"""Names of the database in clients that do not know its real one."""
 _FILE_BYTES: Final = 4 << 30
-"""What a statement may spill to the disk."""
+"""Limit of a statement's temporary data on the disk."""
 _NICE: Final = 10
 """The writer goes first when the CPU is busy."""
 
@@ -101,7 +101,7 @@ def serve_one(engine: Any, paths: StorePaths, own: Path, channel: int, *, ahead:
 
 
 def _shut_in(paths: StorePaths, own: Path) -> Catalog:
-    """Put up the walls, before anything of a stranger is read; return what to open."""
+    """Put up the walls, before reading any stranger's text; return the paths to open."""
     catalog = make_catalog(paths.writer, own, database=paths.database, cold=paths.cold, grants=paths.walls.grants)
     os.environ.clear()
     os.environ["TMPDIR"] = str(own)
@@ -115,7 +115,7 @@ def _shut_in(paths: StorePaths, own: Path) -> Catalog:
 
 
 def _tables(catalog: Catalog, question: Question) -> list[str] | None:
-    """Return the tables that a question names; None for all, if it may ask what tables there are.
+    """Return the tables that a question names; None for all, if it may list tables.
 
     Names are written out in it: the guard refuses escapes in them, and an `Identifier` is a parameter.
     """
@@ -166,7 +166,7 @@ def _use(handle: Any, database: str, asked: str | None) -> None:
 
 
 def _seconds(handle: Any, sql: bytes) -> float:
-    """Return the longest that the statement may run: what it sets for itself, else the session, or what a part of it sets."""
+    """Return the time limit of the statement: its own setting, else the session's, or that of a part of it."""
     words = list(tokens(sql))
     parts = [value for name, value in settings_in(words) if name == "max_execution_time"]
     for value in parts:

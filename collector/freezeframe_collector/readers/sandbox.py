@@ -1,7 +1,8 @@
 """Confine this process: no files except those named, no network, no programs, no signals. Linux, and without any privilege.
 
-Landlock (a kernel feature since Linux 5.13) bounds files, TCP and signals, seccomp the system calls. Both hold for the calling
-thread and its children only, so the process must have one thread when it enters. Neither can be taken off again.
+Landlock (a kernel feature since Linux 5.13) restricts files, TCP and signals, seccomp the system calls. Both
+apply to the calling thread and its children only, so the process must have one thread when it enters. Neither
+can be undone.
 
 Source: Linux ``Documentation/userspace-api/landlock.rst``, ``linux/seccomp.h``, ``linux/filter.h``.
 """
@@ -31,7 +32,7 @@ _VERSION_FLAG: Final = 1
 _RULE_PATH_BENEATH: Final = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""Version of Landlock -> how many rights on files it knows; they are the lowest bits."""
+"""Version of Landlock -> number of file rights it knows; they are the lowest bits."""
 _TCP: Final = 0b11
 """Bind and connect, since version 4."""
 _SCOPES: Final = 0b11
@@ -113,7 +114,7 @@ def why_no_sandbox() -> str | None:
 
 
 def sandbox_state() -> dict[str, object]:
-    """Return what the collector's status says about it: whether readers are confined, if not why, and what that leaves open."""
+    """Return the state for the collector's status: whether readers are confined, if not why, and the remaining risk."""
     why = why_no_sandbox()
     return {"sandboxed": why is None, "why_not": why, "not_protected": None if why is None else NOT_PROTECTED}
 
@@ -132,7 +133,7 @@ def enter(*, read: Iterable[Path], write: Iterable[Path], file_bytes: int) -> No
     Args:
         read: files and directories that may be read, with all below them.
         write: those that may be written too.
-        file_bytes: how large a file may become.
+        file_bytes: maximum size of a file.
 
     Raises:
         OSError: the kernel refused a part of it; nothing may run in this process then.
@@ -148,7 +149,7 @@ def enter(*, read: Iterable[Path], write: Iterable[Path], file_bytes: int) -> No
 
 
 def forgo_privileges(file_bytes: int) -> None:
-    """Do what needs no sandbox: die with the parent, be the kernel's first choice when memory runs out, leave no core."""
+    """Apply the measures that need no sandbox: die with the parent, be killed first when memory runs out, leave no core."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -184,7 +185,7 @@ def _landlock(read: Iterable[Path], write: Iterable[Path]) -> None:
 
 
 def _seccomp() -> None:
-    """Install a filter written as classic BPF: refuse what `_REFUSED` names, processes, and other architectures' calls."""
+    """Install a classic BPF filter: refuse the calls in `_REFUSED`, new processes, and other architectures' calls."""
     machine = platform.machine()
     column = _COLUMN[machine]
     load, equal, any_bit, at_least, give = 0x20, 0x15, 0x45, 0x35, 0x06

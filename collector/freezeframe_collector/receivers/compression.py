@@ -1,4 +1,4 @@
-"""Decompress request bodies step by step, and count what comes out: a small hostile body cannot fill the memory."""
+"""Decompress request bodies step by step, and count the output: a small hostile body cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def decompress(body: bytes, encoding: str, limit_bytes: int, grow: Callable[[int
     """Return the body as it was before `encoding` (the ``Content-Encoding`` header).
 
     Args:
-        grow: asked for room, in bytes, before the next piece is made; it may raise.
+        grow: called with the bytes needed before each further piece; it may raise.
 
     Raises:
         WireError: the encoding is unknown, or the bytes are damaged.

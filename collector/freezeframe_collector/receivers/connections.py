@@ -84,7 +84,7 @@ def _discard(crowds: _Crowds, connection: Connection) -> bool:
 
 
 class Connection(asyncio.Protocol):
-    """Sits between a transport and aiohttp's protocol, to know when the connection opens and closes."""
+    """Sits between a transport and aiohttp's protocol, to see the connection open and close."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
-"""Requests of web pages (CORS): taken from the origins that the configuration names, and from no other.
+"""Requests of web pages (CORS): accepted only from configured origins.
 
-A page of any origin can have its visitor's browser send bytes to this port. They are refused (`same_origin`), and the browser
-asks by a preflight before it sends OTLP at all.
+A page of any origin can have its visitor's browser send bytes to this port. They are refused (`same_origin`),
+and the browser sends a preflight before any OTLP.
 
 Source: Fetch standard, "CORS protocol".
 """
@@ -34,8 +34,9 @@ def admit_origins(origins: frozenset[str], *, loopback: bool) -> Middleware:
 
     Args:
         origins: whose pages may send.
-        loopback: whether the listener is for this machine only; then ``Host`` must name it if the collector's own pages are
-        asked for, which stops DNS rebinding. Spans are taken under any name: a container knows this machine as another.
+        loopback: whether the listener is for this machine only; then ``Host`` must name it in requests for the
+            collector's own pages, which stops DNS rebinding. Spans are accepted under any name: a container may
+            know this machine by another.
     """
 
     @web.middleware

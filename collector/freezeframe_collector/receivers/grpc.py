@@ -39,19 +39,19 @@ _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Expo
 _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 
 _WATCH_S: Final = 0.005
-"""Interval between two counts of what has arrived. As much more as a network brings in this time may be held."""
+"""Interval between two counts of the received bytes, and so the time in which more than the limit may arrive."""
 _PAUSE_SHARE: Final = 10
-"""How much longer than a count the pause after it is, in CPU time: counting takes at most a tenth of a core."""
+"""Ratio of the pause after a count to the count's CPU time: counting takes at most a tenth of a core."""
 _SLOW_S: Final = 2.0
 _WINDOW_BYTES: Final = 65_536
-"""What gRPC takes of a message before the handler asks for it."""
+"""Bytes of a message that gRPC takes before the handler asks for it."""
 _CONNECTIONS_REMEMBERED: Final = 4_096
 _THREADS_THAT_READ: Final = 240
 _MAX_READING: Final = 192
 """Calls whose message may be on its way at once. One more ends the oldest, so that a thread is always free for a new call."""
 _STREAMS_PER_CONNECTION: Final = 64
 _ENCODINGS: Final = {0x1F: "gzip", 0x78: "deflate"}
-"""By first byte: an OTLP request in protobuf begins with neither."""
+"""Compression by first byte: an OTLP request in protobuf begins with neither."""
 _Messages = Iterator[bytes]
 _Handler = Callable[[_Messages, grpc.ServicerContext], bytes]
 
@@ -68,11 +68,11 @@ class _Waiting:
 class _Receiving:
     """Bounds the messages that are on their way in.
 
-    A call takes room once its message has arrived. Before that its connection holds what has come of it, which is counted every
-    few milliseconds; if there is no room for that, the connection's calls end. If it is not counted (macOS), a call holds as
-    much as a message may have, from `_SLOW_S` on. The calls are bounded by number too, so that a thread is free for each: the
-    oldest of too many ends, and so does one whose message does not arrive in time. Messages come compressed as they were sent,
-    so that what comes out of them is counted.
+    A call takes room once its message has arrived. Before that its connection holds the bytes received, which
+    are counted every few milliseconds; if there is no room for them, the connection's calls end. If they cannot
+    be counted (macOS), a call holds the maximum size of a message, from `_SLOW_S` on. The calls are bounded by
+    number too, so that a thread is free for each: the oldest of too many ends, and so does one whose message
+    does not arrive in time. Messages arrive still compressed, so that the decompressed bytes are counted.
     """
 
     def __init__(self, budget: ByteBudget, max_message_bytes: int, timeout_s: float) -> None:
@@ -82,7 +82,7 @@ class _Receiving:
         self._waiting: dict[grpc.ServicerContext, _Waiting] = {}
         self._unfinished = Unfinished()
         self._leases: dict[str, Lease] = {}
-        """Connection -> what it holds of unfinished messages."""
+        """Connection -> its lease for unfinished messages."""
         self._begun = threading.Event()
         """Set while calls wait."""
         self._stopped = threading.Event()
@@ -98,7 +98,7 @@ class _Receiving:
 
         Raises:
             BusyError: there was no room for it.
-            WireError: there is no message, or it does not decompress.
+            WireError: the message is missing, or does not decompress.
         """
         message = self._next(messages, context, lease.peer)
         lease.grow(len(message))
@@ -199,7 +199,7 @@ def refuse(context: grpc.ServicerContext, error: BusyError) -> NoReturn:
 
 
 class _Services(grpc.GenericRpcHandler):
-    """Routes the OTLP methods; messages pass as bytes, so that the pipeline parses them and nothing else does.
+    """Routes the OTLP methods; messages pass as bytes, so that only the pipeline parses them.
 
     They are served as streams of one message, which is the same on the wire, so that the handler decides when it is read.
     """
@@ -308,14 +308,14 @@ class GrpcReceiver:
         self._receiving.start(self.port)
 
     def stop(self, grace_s: float) -> None:
-        """Take no new requests; wait for the ones in progress up to `grace_s`."""
+        """Accept no new requests; wait for the ones in progress up to `grace_s`."""
         self._server.stop(grace_s).wait(grace_s + 1.0)
         self._receiving.stop()
 
 
 # -- How much has arrived of gRPC messages that are not complete -------------------------------------------------------
-# gRPC shows nothing of a message before all of it is here, but the kernel counts the bytes of each connection: what
-# came, less the messages that were taken, is unfinished. Only Linux counts them (``tcp_info``, since 4.1).
+# gRPC does not show a message before it is complete, but the kernel counts the bytes of each connection: the
+# bytes received, less the messages taken, are unfinished. Only Linux counts them (``tcp_info``, since 4.1).
 
 
 _TCP_INFO: Final = 11
@@ -344,7 +344,7 @@ class Unfinished:
             self._taken[peer] = self._taken.get(peer, 0) + size_bytes + size_bytes // _FRAMING + _HEAD
 
     def dropped(self, peer: str, size_bytes: int) -> None:
-        """Note that a connection's calls ended, and how much of their messages had arrived."""
+        """Note that a connection's calls ended, and the number of bytes of their messages."""
         with self._lock:
             self._taken[peer] = self._taken.get(peer, 0) + size_bytes
 
@@ -388,7 +388,7 @@ def _descriptors() -> list[int]:
 
 @contextlib.contextmanager
 def _borrowed(descriptor: int) -> Generator[socket.socket]:
-    """Look at a socket that gRPC owns; it is neither changed nor closed."""
+    """Read from a socket that gRPC owns, without changing or closing it."""
     one = socket.socket(fileno=descriptor)
     try:
         yield one

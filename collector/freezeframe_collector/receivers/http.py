@@ -76,7 +76,7 @@ class HttpReceiver:
     def __init__(
         self, config: HttpConfig, pipeline: Pipeline, pages: Pages, authenticator: Authenticator, bodies: ByteBudget
     ) -> None:
-        """`bodies` bounds what all connections together have sent of requests that are not in progress yet."""
+        """`bodies` bounds the bytes that all connections together have sent for requests that are not in progress yet."""
         self._bodies = bodies
         self._authenticator = authenticator
         self._config = config
@@ -87,7 +87,7 @@ class HttpReceiver:
         self._workers_on_large = ThreadPoolExecutor(max(1, config.workers // 4), thread_name_prefix="freezeframe-http-large")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:
-        """Return the server, not yet listening. Bodies are left compressed: `decompress` bounds what comes out of them."""
+        """Return the server, not yet listening. Bodies are left compressed: `decompress` bounds their output."""
         return BoundedRunner(self._build_app(), shutdown_s=shutdown_s, auto_decompress=False)
 
     def _build_app(self) -> web.Application:
@@ -151,7 +151,7 @@ class HttpReceiver:
 
         Raises:
             BusyError: there was no room for it.
-            HTTPRequestEntityTooLarge: it has, or says that it will have, too many bytes.
+            HTTPRequestEntityTooLarge: it has, or announces, too many bytes.
             TimeoutError: it arrives too slowly.
         """
         if request.content.is_eof():  # all of it came with the head, as that of a small request does: no clock is needed

@@ -1,7 +1,7 @@
 """The collector's own pages: health, readiness, metrics, status, and the order to flush. They contain no payload.
 
-Health and readiness answer everyone, by status alone: the probes of a supervisor, a container or a balancer carry no token.
-Only someone who has one is told what is wrong.
+Health and readiness answer everyone, by status alone: the probes of a supervisor, a container or a balancer
+carry no token. Only a request with a token gets the reason.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Pages(Protocol):
     """Facts about the collector, for its pages."""
 
     def health(self) -> str:
-        """Return an empty text if the process works, else what is wrong."""
+        """Return an empty text if the process works, else the fault."""
         ...
 
     def readiness(self) -> str:
-        """Return an empty text if requests would be taken and stored, else what is in the way."""
+        """Return an empty text if requests would be accepted and stored, else the obstacle."""
         ...
 
     def metrics(self) -> str:

@@ -1,4 +1,4 @@
-"""Who may come in: the one way in which every listener checks a bearer token.
+"""The check of bearer tokens, one for every listener.
 
 A collector creates two tokens in its data directory, one to send and one to read (`freezeframe_schemas.local_tokens`). The one
 to read is also the password of SQL's user ``default``. Tenants have their own tokens, in a file that replaces the token to
@@ -33,7 +33,7 @@ class UnauthenticatedError(FreezeframeError):
 
 
 class Authenticator:
-    """Decides by a request's ``Authorization`` header what it may do: send, for which tenant, and see the pages."""
+    """Decides the rights of a request by its ``Authorization`` header: send, for which tenant, and see the pages."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Authenticator:
         return tenant
 
     def check_pages(self, authorization: str | None) -> None:
-        """Let anyone with a known token see what the collector reports about itself; it contains no payload.
+        """Admit anyone with a known token to the collector's own pages, which contain no payload.
 
         Raises:
             UnauthenticatedError: the token is missing or unknown.

@@ -1,5 +1,4 @@
-"""What a configuration's values do not show: whether the files and the directory that it names are as they should be, and who
-else gets in.
+"""Checks beyond a configuration's values: the state of its files and directory, and entrances that are too wide open.
 
 The start finds the same faults, one after the other; ``--check`` names all of them at once. Nothing is opened but these files.
 """
@@ -19,7 +18,7 @@ from freezeframe_schemas.same_origin import is_loopback
 
 
 def file_faults(config: CollectorConfig) -> Iterator[str]:
-    """Yield at least one line for each of these that has faults: the data directory, the policy, the tokens, the certificates.
+    """Yield at least one line for each faulty item of these: the data directory, the policy, the tokens, the certificates.
 
     A missing file is left out: the configuration's own check has named it.
     """
@@ -40,7 +39,7 @@ def file_faults(config: CollectorConfig) -> Iterator[str]:
 
 
 def warnings(config: CollectorConfig) -> Iterator[str]:
-    """Yield a line for each way in that may be too wide open: not a fault, since the network may be closed elsewhere."""
+    """Yield a line for each entrance that may be too wide open: not a fault, since the network may be closed elsewhere."""
     receivers = [("http", config.http.host)] + ([("grpc", config.grpc.host)] if config.grpc.enabled else [])
     for name, host in receivers:
         if is_loopback(host):

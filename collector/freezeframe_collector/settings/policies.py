@@ -1,4 +1,4 @@
-"""Which redaction policy each tenant's spans go through: the collector's, or the tenant's own."""
+"""The redaction policy of each tenant's spans: the collector's, or the tenant's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freezeframe_redaction.policies.policy import BUILT_IN, Policy, load_policy
 class Policies:
     default: Policy
     tenants: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """Of the tenants that have their own. Spans that came without a token belong to the tenant ``default``."""
+    """Policies of the tenants that have their own. Spans without a token belong to the tenant ``default``."""
 
     def of(self, tenant: str) -> Policy:
         """Return the policy of a tenant's spans."""

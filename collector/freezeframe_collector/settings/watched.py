@@ -26,7 +26,7 @@ class Watched(Generic[_T]):
         self._value = load()
 
     def get(self) -> _T:
-        """Return what the files give now, or gave when they were last without a fault (which is logged once per change)."""
+        """Return the value of the files now, or of their last state without a fault (which is logged once per change)."""
         stamps = self._look()
         if stamps != self._stamps:
             with self._lock:

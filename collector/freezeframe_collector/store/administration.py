@@ -1,6 +1,7 @@
-"""Administration of a store: JSON requests and answers for `freezeframe store`, whichever process holds the store.
+"""Administration of a store:
 
-A running collector takes requests on its ClickHouse HTTP port, from whoever can read the token in its data directory; if none
+JSON requests and answers for `freezeframe store`, whichever process holds the store. A running collector
+accepts requests on its ClickHouse HTTP port, from anyone who can read the token in its data directory; if none
 runs, and for a server, ``python -m freezeframe_collector.store DSN`` takes one on stdin. Both end here.
 
     {"action": "delete", "user": "anna#3f", "note": "asked on 3 May"} -> {"runs": 2, "spans": 31, "left": 0}
@@ -33,7 +34,7 @@ _MIN_DIGITS: Final = 4
 
 
 def administer(store: Store, request: Request) -> dict[str, Any]:
-    """Carry out one request and return what was done.
+    """Carry out one request and return its result.
 
     Raises:
         ConfigError: the action is unknown, or it lacks a field.
@@ -234,20 +235,20 @@ def _ratio(whole: int, part: int) -> float:
 # -- Damage in a store, and the runs that it touches -------------------------------------------------------------------
 # Parts that do not match the engine's checksums, and texts that do not match. their names.
 #
-# The engine sees bytes that changed on the disk. A text's name, the hash of it, also shows what is gone, or was
-# changed before it was written.
+# The engine detects bytes that changed on the disk. A text's name, its hash, also shows a text that is
+# missing, or was changed before it was written.
 
 
 _GRANULE: Final = 256
-"""Rows. What cannot be read is narrowed down to so many."""
+"""Stop narrowing down an unreadable range at this many rows."""
 _MAX_RANGES: Final = 50
-"""From then on, all that is left of the part counts as damaged: each range costs two statements."""
+"""Limit of damaged ranges; beyond it, the rest of the part counts as damaged: each range costs two statements."""
 _MAX_RUNS: Final = 1000
-"""Whose texts are looked for by one statement."""
+"""Number of runs whose texts one statement checks."""
 
 
 def damage(store: Store, tables: Sequence[str]) -> list[dict[str, Any]]:
-    """Read every part and return what is damaged; if nothing is, the texts that are missing.
+    """Read every part and return the damage; if there is none, the missing texts.
 
     Shape: ``{"table": "piece_rows", "part": "0-20261118_1_2_2", "fault": "Checksum doesn't match", "runs": ["4bf9..."]}``;
     `part` is empty for the texts of one run.
@@ -267,7 +268,7 @@ def damage(store: Store, tables: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _runs_touched(store: Store, table: str, part: str) -> list[str]:
-    """Return the runs with rows that cannot be read; none if the part does not say even whose they are."""
+    """Return the runs with rows that cannot be read; empty if not even their ids can be read."""
     named = {"db": store.database, "table": table, "part": part}
     _, counted = store.query(
         "SELECT rows FROM system.parts WHERE database = {db:String} AND table = {table:String} AND name = {part:String}", named
@@ -299,7 +300,7 @@ def _readable(store: Store, sql: str) -> Sequence[Sequence[Any]] | None:
 
 
 def _lost_texts(store: Store) -> list[tuple[str, int]]:
-    """Return the runs that name texts which the store does not have, and how many."""
+    """Return the runs that name missing texts, and their number."""
     names = f"arrayFlatten(arrayConcat(mapValues(refs), mapValues({RESOURCE_REFS})))"
 
     def lost(spans: str, pieces: str) -> list[tuple[str, int]]:

@@ -35,18 +35,18 @@ _TABLES: Final = (
     "audit",
     "queries",
 )
-"""`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a piece that is not there."""
+"""`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a missing piece."""
 _COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins", "labels", "unsettled_rows")
-"""Rows of these count once, however often they are inserted; rows of the other tables are not restored a second time."""
+"""Tables whose rows count once, however often they are inserted; rows of the others are not restored a second time."""
 _LENGTH: Final = struct.Struct("<I")
 _INSERT_BYTES: Final = 32 << 20
 """Size of the blocks inserted together: the engine returns blocks of some hundred spans, and an insert costs 0.1 s."""
 
 
 def backup(store: Store, directory: Path) -> dict[str, int]:
-    """Write the store's rows to a new directory and return how many, by table.
+    """Write the store's rows to a new directory and return their number, by table.
 
-    Spans that arrive meanwhile may or may not be in it; each one that is has all its payloads.
+    Spans that arrive meanwhile may be in it or not, each with all its payloads.
 
     Raises:
         PermanentStoreError: the directory is there already.
@@ -66,7 +66,7 @@ def backup(store: Store, directory: Path) -> dict[str, int]:
 
 
 def restore(store: Store, directory: Path) -> dict[str, int]:
-    """Insert a backup's rows into a migrated store and return how many, by table. Existing rows are not duplicated.
+    """Insert a backup's rows into a migrated store and return their number, by table. Existing rows are not duplicated.
 
     Raises:
         PermanentStoreError: it is not a backup, is damaged, or is of a newer version; checked before the first row is inserted.

@@ -1,7 +1,8 @@
 """`call_rows`: the calls that other instrumentations report, joined again for the runs that a batch adds to.
 
-A run has a row for each span or log record that reports a call. One row for each call is shown and has its values; the rest
-are blank, so that what was shown before a late span came is no longer shown. `calls` says which of them report the same call.
+A run has a row for each span or log record that reports a call. One row for each call is shown and has its
+values; the rest are blank, which hides a row that was shown before a late span came. `calls` decides which of
+them report the same call.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def reports_call(span: SpanRecord) -> bool:
 
 
 def join_calls(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
-    """Join the calls of these runs (trace id -> hour) again, from everything that is stored of them.
+    """Join the calls of these runs (trace id -> hour) again, from all their stored spans.
 
     Raises:
         StoreError: as the engine answers.
@@ -101,7 +102,7 @@ def _row(call: CallOfRun | None, values: Mapping[str, Any], shown: bool, version
 def _reports(
     engine: Engine, database: str, run_hours: Mapping[str, int]
 ) -> tuple[int, dict[tuple[str, str], list[CallReport]]]:
-    """Return what these runs report, by tenant and run, and the time at which the engine read it."""
+    """Return the reports of these runs, by tenant and run, and the time at which the engine read them."""
     names = ", ".join("toUnixTimestamp64Nano(start_time) AS start_ns" if n == "start_ns" else n for n in _REPORTED)
     _, rows = engine.rows(
         with_names(
@@ -128,7 +129,7 @@ def _reports(
 
 
 def _others(engine: Engine, database: str, ours: Sequence[CallOfRun], run_hours: Mapping[str, int]) -> list[CallOfRun]:
-    """Return the stored calls of other runs that may be the same as one of `ours`, as one that it was, or as another found."""
+    """Return the stored calls of other runs that may equal one of `ours`, its former state, or another such call."""
     not_ours = f"trace_id NOT IN ({_quoted(run_hours)})"
     keys = {key for call in ours for key in call.keys}
     since, until = min(call.started_ns for call in ours), max(call.ended_ns for call in ours)

@@ -1,14 +1,14 @@
-"""What reports the same model call: spans and log records of other instrumentations, joined so that each call counts once.
+"""Join the spans and log records of other instrumentations that report the same model call, so that each call counts once.
 
 1. Within a run, a span and the one directly above it, or a log record and its span, report one call; unless two of one
    instrumentation are below the same span: then each is a call, and that span reports none.
-2. So do those of a service that overlap in time, are of different instrumentations, and have the same response id; or, if one
-   of them has none, the same tokens (if neither has any: the same model asked for). The first of one goes with the first of
-   the other, the second with the second.
-3. Across runs, the run that says most about a call shows it.
-4. The log records of a coding agent's session are below no span. There an answer belongs to the request that was made when the
-   answer began; if it does not say when, to the last one before it that has no answer yet. A prompt is what the next call was
-   asked, and a text is the answer with the same response id.
+2. Two reports of a service are one call, too, if they overlap in time, are of different instrumentations, and
+have the same response id; or, if one of them has none, the same tokens (if neither has any: the same requested
+model). The first of one goes with the first of the other, the second with the second.
+3. Across runs, the run with the most values of a call shows it.
+4. The log records of a coding agent's session are below no span. There an answer belongs to the request that
+was made when the answer began; without that time, to the last one before it that has no answer yet. A prompt is
+the question of the next call, and a text is the answer with the same response id.
 
 Pure: the same answer for the same spans, in whatever order they came. `call_rows` reads and stores them.
 """
@@ -91,7 +91,7 @@ class CallOfRun:
     tenant: str
     trace_id: str
     span_id: str
-    """Of the span that says most."""
+    """Id of the span with the most values."""
     service: str
     response_id: str
     reported_by: str
@@ -140,7 +140,7 @@ def calls_of_run(reports: Sequence[CallReport]) -> list[tuple[CallOfRun, Mapping
 
 
 def _sessions_joined(reports: Sequence[CallReport]) -> list[CallReport]:
-    """Return the reports, each call of a coding agent's session with what its other records say of it (rule 4)."""
+    """Return the reports, each call of a coding agent's session with the values of its other records (rule 4)."""
     messages = [one for one in reports if one.is_event and not one.reports_call and not one.parent]
     if not messages:
         return list(reports)
@@ -172,11 +172,11 @@ def _sessions_joined(reports: Sequence[CallReport]) -> list[CallReport]:
 _AT_ONCE: Final = 100
 """Requests of one session that may wait for an answer. An older one was interrupted."""
 _APART_NS: Final = 100_000_000
-"""How much later than its request an answer may say that it began: two clock readings, with the request made in between."""
+"""Maximum time between a request and the recorded beginning of its answer: two clock readings around the request."""
 
 
 def _filled(call: CallReport, *others: CallReport | None) -> CallReport:
-    """Return the call with what the others say and it does not. It begins with its request, and is named after that."""
+    """Return the call, completed by values of the others. It begins with its request, and is named after that."""
     values, started_ns = dict(call.values), call.started_ns
     for other in others:
         if other is None:
@@ -194,7 +194,7 @@ def _moment(one: CallReport) -> tuple[int, int, str]:
 
 
 def hidden(calls: Iterable[CallOfRun]) -> set[tuple[str, str, str]]:
-    """Return the places of the calls that are not shown, because another run says more about the same call."""
+    """Return the places of the calls that are not shown, because another run has more values of the same call."""
     return {
         call.place
         for same in _joined(calls)
@@ -205,7 +205,7 @@ def hidden(calls: Iterable[CallOfRun]) -> set[tuple[str, str, str]]:
 
 
 def _groups(reports: Sequence[CallReport]) -> Iterator[_Group]:
-    """Yield what reports each call, as far as parents show it (rule 1)."""
+    """Yield the reports of each call, as far as parents show it (rule 1)."""
     by_id = {one.span_id: one for one in reports}
     seen: set[tuple[str, str]] = set()
     several: set[str] = set()
@@ -290,7 +290,7 @@ def _joined(calls: Iterable[CallOfRun]) -> list[list[CallOfRun]]:
 
 
 def _alike(calls: Sequence[CallOfRun], keys: Callable[[CallOfRun], Sequence[int]]) -> Iterator[list[CallOfRun]]:
-    """Yield those with an equal key that overlap in time: the first of each instrumentation, the second of each, and so on."""
+    """Yield the reports with equal keys that overlap in time: the first of each instrumentation, the second of each, ..."""
     by_key: dict[int, list[CallOfRun]] = defaultdict(list)
     for call in calls:
         for key in keys(call):
@@ -308,7 +308,7 @@ def _alike(calls: Sequence[CallOfRun], keys: Callable[[CallOfRun], Sequence[int]
 
 
 def _values(group: _Group, messages: Mapping[str, Sequence[CallReport]]) -> Mapping[str, Any]:
-    """Return what all say together about the call: if two give the same value, that of the one that says most."""
+    """Return the combined values of the call: of conflicting ones, that of the report with the most values."""
     lead = max(group.members, key=_weight)
     members = [*group.members, *(message for one in group.members for message in messages.get(one.span_id, ()))]
     if len(members) == 1 and group.outer is None:

@@ -19,7 +19,7 @@ from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 
 SUBJECTS: Final = ("run", "user", "tenant")
-"""What can be deleted as a whole."""
+"""Subjects that can be deleted as a whole."""
 RUN_TABLES: Final = ("run_rows", "call_rows", "piece_rows", "span_rows")
 """The tables of a run's rows. Spans go last: they show which runs are meant, so a deletion that stopped can be repeated."""
 _NAMING_RUNS: Final = ("rejected_rows", "pins", "labels", "unsettled_rows", *RUN_TABLES)
@@ -76,7 +76,7 @@ def delete_runs(store: Store, trace_ids: Sequence[str], *, note: str = "") -> De
 
 
 def count(store: Store, subject: str, name: str) -> Deleted:
-    """Return how much `delete` would delete.
+    """Return the number of runs and spans that `delete` would delete.
 
     Raises:
         ConfigError: the kind of subject is unknown.
@@ -114,7 +114,7 @@ def runs_where(store: Store, condition: str) -> Sequence[Sequence[Any]]:
 
 
 def of_runs(runs: Sequence[Sequence[Any]]) -> list[str]:
-    """Return conditions that together are true of the rows of these runs, each short enough for one statement."""
+    """Return conditions that together match the rows of these runs, each short enough for one statement."""
     named = [f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id, *_ in runs]
     return [
         f"(tenant, trace_id) IN ({', '.join(named[at : at + _RUNS_PER_STATEMENT])})"
@@ -123,7 +123,7 @@ def of_runs(runs: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
-    """Delete the rows for which one of the conditions is true, and check whether any is left.
+    """Delete the rows that match one of the conditions, and check whether any is left.
 
     Raises:
         PermanentStoreError: rows are still there.
@@ -138,9 +138,9 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
 
 
 def begin_deletion(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
-    """Delete the current rows for which one of the conditions is true; `wait_deleted` waits for it.
+    """Start deleting the current rows that match one of the conditions; `wait_deleted` waits for it.
 
-    Rows inserted from now on stay, whether a condition is true of them or not.
+    Rows inserted from now on stay, even if they match.
     """
     for condition in conditions:
         for table in tables:
@@ -169,7 +169,7 @@ def wait_deleted(store: Store, tables: Sequence[str] = RUN_TABLES) -> None:
 
 
 def write_audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:
-    """Note what was kept or deleted, and why."""
+    """Note a retention or deletion, with its reason."""
     row = {"action": quote_text(action), "subject": quote_text(subject), "rows": str(rows), "note": quote_text(note)}
     insert_row(store.engine, f"{store.database}.audit", row)
 

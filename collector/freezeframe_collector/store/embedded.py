@@ -1,8 +1,8 @@
 """chDB: ClickHouse in this process, over a data directory that only one process may open.
 
 Traps that shape this module: a fork after opening hangs the child (start processes with ``spawn``); a second directory cannot
-be opened while one is open; one handle serialises its queries, so each caller borrows one; a streamed insert that fails at its
-end (a full disk) is reported as done (`insert_rows` looks).
+be opened while one is open; one handle serialises its queries, so each caller borrows one; a streamed insert
+that fails at its end (a full disk) is reported as done (`insert_rows` checks).
 """
 
 from __future__ import annotations
@@ -185,10 +185,11 @@ class SilentFaultError(RuntimeError):
 
 
 def insert_rows(handle: Any, statement: str, format_name: str, data: bytes) -> None:
-    """Insert the data, in the form named, and take it as stored only if the engine counted no error meanwhile.
+    """Insert the data in the named format, and count it as stored only if the engine counted no error meanwhile.
 
-    chDB 26.9 gives no error if a streamed insert fails while its rows are written: on a full disk `finish` returns the count of
-    the rows, and none are there. The counters of ``system.errors`` show it. They are the whole engine's, but readers have their
+    chDB 26.9 gives no error if a streamed insert fails while its rows are written: on a full disk `finish`
+    returns the count of the rows, although none was written. The counters of ``system.errors`` show it. They
+    are the whole engine's, but readers have their
     own engines. If another statement of the collector caused the error, the insert is repeated without need; its token makes
     that harmless.
 

@@ -1,4 +1,4 @@
-"""What the store asks of ClickHouse, and the errors it gives back, however it is reached."""
+"""The store's interface to ClickHouse, and its errors, however it is reached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError,
 
 _CODE: Final = re.compile(r"Code: (\d+)")
 _QUOTED: Final = re.compile(r"'[^'\n]*'?")
-"""What an engine quotes from a row that it refuses."""
+"""Pattern of an engine's quotation from a row that it refuses."""
 RETRYABLE_CODES: Final = frozenset(
     {
         # The store or the way to it: it may recover by itself.
@@ -45,7 +45,7 @@ RETRYABLE_CODES: Final = frozenset(
         516,  # AUTHENTICATION_FAILED
     }
 )
-"""What waiting or an operator can fix; the rows may be the cause of any other error."""
+"""Errors that waiting or an operator can fix; the rows may be the cause of any other."""
 
 
 INSERT_SETTINGS: Final[Mapping[str, int]] = {
@@ -55,7 +55,7 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
     # Views read FINAL, and merges deduplicate: looking for repeated spans in each batch as well took a third of an insert.
     "optimize_on_insert": 0,
 }
-"""Of each insert, besides its token."""
+"""Settings of each insert, besides its token."""
 
 
 class Engine(Protocol):
@@ -67,7 +67,7 @@ class Engine(Protocol):
         ...
 
     def command(self, sql: str) -> None:
-        """Run a statement that gives no rows."""
+        """Run a statement without a result."""
         ...
 
     def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:

@@ -96,8 +96,8 @@ def statements(sql: str) -> Iterator[str]:
 def render(statement: str, database: str, cluster: str | None = None) -> str:
     """Fill in ``{name}``; query parameters, ``{name:Type}``, stay.
 
-    On a cluster a table whose name ends in ``{sfx}`` is a shard's part, behind a Distributed one; every other table is whole on
-    each node. What an INSERT carries from table to table, it carries on every shard.
+    On a cluster a table whose name ends in ``{sfx}`` is a shard's part, behind a Distributed one; every other
+    table is whole on each node. An INSERT from table to table runs on every shard.
     """
     if cluster and statement.startswith("INSERT INTO"):
         # ON CLUSTER does not work with INSERT; the Distributed tables may not be there yet
@@ -133,10 +133,11 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
 
 
 def distributed_sql() -> str:
-    """Return the tables of a cluster that are in front of its shards' parts. A run is on one shard: its joins need no other.
+    """Return the tables of a cluster that are in front of its shards' parts.
 
-    They keep the columns that the parts had when they were made. So they are recreated, which loses nothing, if a column
-    has changed: the comment makes this text change with it.
+    A run is on one shard: its joins need no other. The tables keep the columns that the parts had at creation.
+    So they are recreated, which loses nothing, if a column has changed: the comment makes this text change with
+    it.
     """
     return "\n".join(
         f"-- {', '.join(column.name for column in columns)}\n"

@@ -14,7 +14,7 @@ from freezeframe_collector.store.engine import Engine
 
 
 def as_new() -> str:
-    """Return the setting that makes the rows of an INSERT count, however often the same rows came before."""
+    """Return the setting that makes the rows of an INSERT count even if the same rows were inserted before."""
     return f"insert_deduplication_token = '{uuid.uuid4().hex}'"
 
 

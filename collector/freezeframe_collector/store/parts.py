@@ -1,4 +1,4 @@
-"""The parts of the embedded store, read again and again: one that cannot be read is reported before a reader needs it.
+"""Read the parts of the embedded store again and again, to report an unreadable one before a reader needs it.
 
 The operator of a server checks its parts.
 """
@@ -19,7 +19,7 @@ from freezeframe_schemas.errors import RetryableStoreError, StoreError
 _LOG = logging.getLogger(__name__)
 _LOOK_S: Final = 30.0
 _AGAIN_S: Final = 3600.0
-"""A part that was read is read again after this long."""
+"""Time after which a part is read again."""
 _REST: Final = 30.0
 """After reading a part, wait for this many times as long as that took: at most a thirtieth of a core and of the disk."""
 _FAULT: Final = re.compile(r"(?:Code: \d+\. DB::Exception: )?(.*?)(?: \([0-9a-f]{32}|\. \([A-Z_]+\)|$)", re.DOTALL)
@@ -53,16 +53,16 @@ class PartWatch:
         return not self._thread.is_alive()
 
     def faults(self) -> list[str]:
-        """Return what cannot be read: table, part and why."""
+        """Return the unreadable parts: table, part and reason."""
         return [f"part {part.name} of {part.table} cannot be read: {why}" for part, why in sorted_faults(self._broken)]
 
     @property
     def checked(self) -> int:
-        """Return how many of the parts that are there were read."""
+        """Return how many of the present parts were read."""
         return len(self._read_at)
 
     def look(self) -> None:
-        """Read each part that is due; a failure to do so is logged, and the next look tries again."""
+        """Read each part that is due; a failure is logged, and the next round tries again."""
         try:
             self._look()
         except StoreError as error:

@@ -1,8 +1,9 @@
-"""How long runs are kept, and how they are deleted: by run, never by span; decided late; verified.
+"""Retention and deletion of runs: by run, never by span; decided late; verified.
 
-Everything is kept for some days. What failed or is pinned is kept longer: before a day's partition is dropped, the rows of its
-kept runs are copied to a second partition (column `kept`), and the copy is counted. Dropping a partition costs nothing; a
-TTL would rewrite it. Each step can be repeated after a crash: views see a row and its copy as one.
+All runs are kept for some days, failed and pinned ones longer: before a day's partition is dropped, the rows of
+its kept runs are copied to a second partition (column `kept`), and the copy is counted. Dropping a partition
+costs nothing; a TTL would rewrite it. Each step can be repeated after a crash: views see a row and its copy as
+one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _TABLES: Final = ("piece_rows", "span_rows", "call_rows")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """For how many days runs are kept, by the day on which they started."""
+    """Days to keep runs, by the day on which they started."""
 
     days: int = 14
     failed_days: int = 90
@@ -37,7 +38,7 @@ class Retention:
     """Other numbers of days than `days`, by tenant."""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense, all at once."""
+        """Refuse invalid numbers, all at once."""
         faults = [
             f"{name}: found {days}, expected 1 or more"
             for name, days in (("days", self.days), ("failed_days", self.failed_days), *self.tenant_days.items())
@@ -75,7 +76,7 @@ def unpin(store: Store, trace_id: str, *, note: str = "") -> None:
 
 
 def expire(store: Store, retention: Retention, *, today: dt.date, dry_run: bool = False) -> list[Expired]:
-    """Drop the expired runs, except those that are to be kept; return what was done, or would be, day by day.
+    """Drop the expired runs, except those to keep; return the actual or planned actions, day by day.
 
     Raises:
         PermanentStoreError: a copy does not have the rows that it should; nothing of that day was dropped.
@@ -103,7 +104,7 @@ def expire(store: Store, retention: Retention, *, today: dt.date, dry_run: bool 
 
 
 def enable_search(store: Store) -> None:
-    """Build the full-text index on payloads, for what is stored and for what is to come.
+    """Build the full-text index on payloads, for stored and future ones.
 
     Searches become many times faster, and a span takes half as much disk again; figures in ``docs/operate/store.md``.
     `search` answers the same without it.
@@ -156,7 +157,7 @@ def _drop_day(store: Store, day: dt.date, keep: str, *, dry_run: bool) -> Expire
 
 
 def _delete_over(store: Store, day: dt.date, condition: str, *, kept: int, dry_run: bool) -> Expired | None:
-    """Delete some runs of a day; return None if there are none."""
+    """Delete some runs of a day; return None without any."""
     place = f"kept = {kept} AND toDate(run_hour) = {_date(day)}"
     over = runs_where(store, f"{place} AND {condition}")
     if not over:
@@ -213,7 +214,7 @@ def note_replay(store: Store, trace_id: str) -> None:
 
 
 def _place_of(store: Store, trace_id: str, *, span_id: str = "") -> tuple[dict[str, str], int]:
-    """Return the columns that name a run, and how many spans of it there are.
+    """Return the columns that name a run, and the number of its spans.
 
     Raises:
         RunError: it is not in the store, or has no such span.

@@ -1,7 +1,7 @@
-"""Replacing the stored spans of a run: one that was redacted again, under a newer policy.
+"""Replace the stored spans of a run that was redacted again, under a newer policy.
 
-The spans come in a file, which outlives whatever happens here: between deleting and inserting, it is the run's only copy. A
-rewrite that stopped midway is repeated with the same file.
+The spans come in a file, which survives any failure here: between deleting and inserting, it is the run's only
+copy. A rewrite that stopped midway is repeated with the same file.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ def rewrite(store: Store, trace_id: str, file: Path, *, note: str = "") -> Rewri
 
 
 def replace_runs(store: Store, spans: Sequence[SpanRecord], held: Collection[tuple[str, str]] = (), *, again: str) -> None:
-    """Replace everything stored of these spans' runs by the spans. Durable; after a stop midway only the caller has them.
+    """Replace all stored spans of these runs by the given ones. Durable; after a stop midway only the caller has them.
 
     `held` are further places (tenant, run) with rows of these runs; `again` is the advice if this fails.
 
     Raises:
-        PermanentStoreError: there are not exactly these spans afterwards.
+        PermanentStoreError: the store does not have exactly these spans afterwards.
     """
     begin_replacing(store, spans, held)
     finish_replacing(store, spans, again=again)
 
 
 def begin_replacing(store: Store, spans: Sequence[SpanRecord], held: Collection[tuple[str, str]] = ()) -> None:
-    """Put the spans in the store, where readers see them at once, while the old ones are still being deleted.
+    """Put the spans in the store, visible to readers at once, while the old ones are still being deleted.
 
-    Nobody else may insert spans of these runs meanwhile.
+    No other spans of these runs may be inserted meanwhile.
     """
     conditions = of_runs(sorted({(tenant_of(span), span.trace_id) for span in spans} | {*held}))
     if store.cluster is None:
@@ -80,7 +80,7 @@ def begin_replacing(store: Store, spans: Sequence[SpanRecord], held: Collection[
 
 
 def finish_replacing(store: Store, spans: Sequence[SpanRecord], *, again: str) -> None:
-    """Wait until what the spans replace is deleted; raises as `replace_runs`."""
+    """Wait until the replaced spans are deleted; raises as `replace_runs`."""
     if store.cluster is None:
         wait_deleted(store)
     sought = {(span.trace_id, span.span_id) for span in spans}
@@ -105,7 +105,7 @@ def _read(file: Path, trace_id: str) -> list[SpanRecord]:
 
 
 def load_runs(store: Store, trace_ids: Sequence[str]) -> list[SpanRecord]:
-    """Return all spans of some runs, exactly as stored, by start; none of a run that is not there.
+    """Return all spans of some runs, exactly as stored, by start; none of a missing run.
 
     Raises:
         WireError: the stored run is damaged.

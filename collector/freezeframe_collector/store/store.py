@@ -44,7 +44,7 @@ class Rejected:
     reason: str
     """Short cause, one of a few words."""
     detail: str
-    """What was wrong: found, expected. No payload."""
+    """The fault: found, expected. No payload."""
     time_unix_nano: int
     tenant: str = ""
 
@@ -66,7 +66,7 @@ class Stats:
 
     tables: tuple[TableStats, ...]
     referenced_bytes: int
-    """Bytes of all payload values as the spans name them; next to `payload_bytes` it shows what storing once saved."""
+    """Bytes of all payload values as the spans name them; the difference to `payload_bytes` is the saving of storing once."""
     payload_bytes: int
 
     @property
@@ -116,13 +116,13 @@ def open_store(
 ) -> Store:
     """Open ``chdb:///absolute/directory`` or ``clickhouse://user:password@host:8123/database``.
 
-    The embedded engine takes 2 GB of memory at most, or what ``?memory_bytes=N`` says.
+    The embedded engine takes 2 GB of memory at most, or ``?memory_bytes=N``.
 
     A server's DSN may end in ``?cluster=NAME`` (Replicated tables behind Distributed ones, sharded by run), and that of TLS,
     ``clickhouses://``, in ``?ca=FILE`` if the certificate is not from a public authority.
 
     `policies` are the texts of the policies that this collector redacts by, by label; it may grow while the store is open.
-    `cold` says which days belong on a slower disk; None changes nothing.
+    `cold` selects the days for a slower disk; None changes nothing.
 
     Raises:
         ConfigError: the DSN does not have one of these forms, or the embedded engine is not installed.
@@ -199,8 +199,10 @@ class Store:
         return done
 
     def stored(self, table: str) -> str:
-        """Return how a statement names the table's own rows (ALTER, OPTIMIZE): on a cluster, every shard's part of one that has
-        parts; a table that is whole on each node goes by its name."""
+        """Return the name of the table's own rows in a statement (ALTER, OPTIMIZE).
+
+        On a cluster that is every shard's part of a sharded table; a table that is whole on each node keeps its name.
+        """
         if self.cluster is None or table not in _SHARDED:
             return f"{self.database}.{table}"
         return f"{self.database}.{table}_local ON CLUSTER {quote_text(self.cluster)}"
@@ -233,7 +235,7 @@ class Store:
             self._pieces.add(rows.pieces)
 
     def holds(self, spans: Sequence[SpanRecord]) -> bool:
-        """Return whether all of these few spans are in the tables: what the rows show, not what an insert said.
+        """Return whether all of these few spans are in the tables, by reading them, not by an insert's answer.
 
         Raises:
             RetryableStoreError: the store does not answer.
@@ -251,7 +253,7 @@ class Store:
         return shown
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
-        """Store what was set aside; durable and once per token, as `insert`."""
+        """Store the rejected spans; durable and once per token, as `insert`."""
         if not rejected:
             return
         by_name: dict[str, Sequence[Any]] = {
@@ -294,7 +296,7 @@ class Store:
             self._pieces.clear()
 
     def close(self) -> None:
-        """Close the engine. What was inserted is on disk already."""
+        """Close the engine. Inserted data is on disk already."""
         self.engine.close()
 
     def _insert(self, table: str, batch: Block, token: str) -> None:
@@ -302,9 +304,9 @@ class Store:
             self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
 
     def _note_policies(self, spans: Sequence[SpanRecord]) -> None:
-        """Write down the policies that these spans name, if this process has not yet: with the text if it is known.
+        """Store the policies that these spans name, unless this process already has, with the text if it is known.
 
-        Noting one again changes nothing: of each the first use counts, and the text.
+        Storing one again changes nothing: the first use counts, and the text.
         """
         first: dict[tuple[str, str], int] = {}
         for span in spans:

@@ -1,11 +1,12 @@
 """Tiers: days that are rarely queried move to a slower, cheaper disk automatically.
 
 A rule on the tables of spans and pieces moves each day's partition, a run's rows together, once the day is some days old; rows
-that come late go there at once. `run_rows`, which lists read, stays. An embedded store's disk is a directory; a server's volume
+that come late go there at once. `run_rows`, the source of lists, stays. An embedded store's disk is a
+directory; a server's volume
 is part of a storage policy in its configuration, and is named ``POLICY/VOLUME``.
 
 A table whose rows may be on a disk cannot be opened without it. So the embedded store remembers its directory, and checks that
-the disk is there, by a file with an identity in it: an empty mount point would otherwise look like days without runs.
+the disk is there, by a file with an id in it: an empty mount point would otherwise look like days without runs.
 """
 
 from __future__ import annotations
@@ -76,18 +77,20 @@ def cold_directory(data: Path, wanted: str) -> Path | None:
 
 
 def disks_xml(directory: Path) -> str:
-    """Return what the embedded engine's configuration says about its cold directory."""
+    """Return the part of the embedded engine's configuration for its cold directory."""
     return _DISKS.format(path=escape(str(directory)))
 
 
 def set_cold_tier(engine: Engine, database: str, stored: Mapping[str, str], tier: ColdTier) -> None:
-    """Make the tables move their days as `tier` says; 0 days stop an embedded store from moving any, and leave a server as is.
+    """Make the tables move their days according to `tier`.
+
+    0 days stop an embedded store from moving any, and leave a server as is.
 
     Args:
-        engine: where the tables are.
-        database: theirs.
-        stored: the tables that have their own rows, each with how a statement names it.
-        tier: what is asked for.
+        engine: the engine with the tables.
+        database: their database.
+        stored: the tables that have their own rows, each with its name in statements.
+        tier: the new rules.
 
     Raises:
         ConfigError: the server has no such policy or volume, or the policy lacks the volume that holds the tables.

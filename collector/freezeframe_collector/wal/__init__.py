@@ -1,1 +1,1 @@
-"""The write-ahead log: what is acked is in it, and the writer empties it into the store."""
+"""The write-ahead log: it holds all acked spans until the writer has put them into the store."""

@@ -7,16 +7,17 @@
     body               header length u32 | key count u32 | header (JSON) | keys u64* | OTLP ExportTraceServiceRequest
     extent             bytes, records, spans, received, duplicate, rejected: u64 each
 
-All numbers little-endian, checksums xxh3-64. The OTLP bytes are redacted spans; the header holds the counts of the batch, its
-rejected spans and, sealed, what was found in its runs (``found``; absent if there is nothing).
+All numbers little-endian, checksums xxh3-64. The OTLP bytes are redacted spans; the header holds the counts of
+the batch, its rejected spans and, sealed, the values found in its runs (``found``; absent if empty).
 
-**What was acked.** An extent says how much of the file was synced when it was written, and what is in that much. The one at
-the start of the file is replaced after each sync and before the ack; each record holds the one before its own group. So the
-reader knows from two places what has to be there: a fault within the extent is damage of acked records, and says how many spans
-are lost. A fault after it is a torn tail, which nobody was promised.
+**Acked data.** An extent records how much of the file was synced when it was written, and the content up to
+there. The one at the start of the file is replaced after each sync and before the ack; each record holds the
+one before its own group. So the reader knows from two places what the file must contain: a fault within the
+extent is damage to acked records, and the extent gives the number of lost spans. A fault after it is a torn
+tail, which was never acked.
 
-**Damage.** The reader goes on at the next mark after a fault. The mark is a segment's own and secret, so that neither a
-payload nor an old block of the disk is taken for a record.
+**Damage.** The reader goes on at the next mark after a fault. The mark is secret and specific to a segment, so
+that neither a payload nor an old block of the disk is taken for a record.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Counts:
     rejected: int = 0
     stored: int = 0
     lost: int = 0
-    """Acked, and lost with a part of the log that the disk damaged."""
+    """Acked, but lost with a part of the log that the disk damaged."""
     damaged: int = 0
     """Segments that lost spans, or may have lost some."""
 
@@ -83,7 +84,7 @@ class Audit:
 
     @property
     def balanced(self) -> bool:
-        """Return whether every acked span is where the books say, and none was lost to damage."""
+        """Return whether the books account for every acked span, and none was lost to damage."""
         return not self.missing and not self.counts.lost and not self.counts.damaged
 
 
@@ -110,7 +111,7 @@ class Extent:
     records: int = 0
     spans: int = 0
     counts: Counts = field(default_factory=Counts)
-    """`stored` is 0: the ledger says what the store has."""
+    """`stored` is 0: only the ledger knows what the store has."""
 
     def __add__(self, other: Extent) -> Extent:
         return Extent(
@@ -152,11 +153,11 @@ class Damage:
     at: int
     """The first byte that is not part of a whole record."""
     size_bytes: int
-    """How many such bytes there are."""
+    """Number of such bytes."""
     records: int
     spans: int
     is_counted: bool
-    """True if `records` and `spans` count everything lost: they do not if the damage also took what would show it."""
+    """True if `records` and `spans` count every loss; False if the damage also destroyed the counts."""
 
     @property
     def cost_records(self) -> bool:
@@ -179,14 +180,14 @@ class SegmentContent:
 
     records: list[Record]
     extent: Extent
-    """The extent to keep; `counts` includes what damage took, `records` and `spans` do not."""
+    """The extent to keep; `counts` includes damaged spans, `records` and `spans` do not."""
     torn_bytes: int
     """Bytes after that, from a write that was never acked."""
     damage: Damage | None
 
 
 def segment_mark(log: str, number: int) -> bytes:
-    """Return the mark of a log's segment: the same at each start, and not to be guessed."""
+    """Return the mark of a log's segment: the same at each start, and impossible to guess."""
     return xxhash.xxh3_64_digest(f"{log}-{number}".encode())
 
 
@@ -223,7 +224,7 @@ def frame(
 
 
 def read_segment(path: Path, mark: bytes = b"", limit_bytes: int | None = None) -> SegmentContent:
-    """Return what a segment's file holds, up to `limit_bytes`; raises as `parse_segment`."""
+    """Return the content of a segment's file, up to `limit_bytes`; raises as `parse_segment`."""
     try:
         return parse_segment(path.read_bytes()[:limit_bytes], mark, is_sealed=path.suffix == SEALED_SUFFIX)
     except WireError as error:
@@ -231,9 +232,10 @@ def read_segment(path: Path, mark: bytes = b"", limit_bytes: int | None = None) 
 
 
 def parse_segment(data: bytes, mark: bytes, *, is_sealed: bool) -> SegmentContent:
-    """Return what a segment's bytes hold: its whole records, and what is wrong with the rest.
+    """Return the content of a segment's bytes: its whole records, and the damage to the rest.
 
-    `mark` is what its records begin with; the start of the file says so, too. Sealed means that all of it was synced.
+    `mark` is the first bytes of its records, also stored at the start of the file. Sealed means that all of it
+    was synced.
 
     Raises:
         WireError: the segment is of a version that this code does not know.
@@ -270,7 +272,7 @@ class _Found:
     start: int
     end: int
     synced: Extent
-    """What was synced before its group was written."""
+    """The extent synced before its group was written."""
     record: Record
 
 

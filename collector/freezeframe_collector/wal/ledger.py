@@ -30,14 +30,14 @@ class Ledger:
     log: str
     """Random id of this log. With a segment's number it makes the insert token, so that no other log has the same token."""
     through: int = 0
-    """Every segment up to this number is in the store."""
+    """Number of the last segment in the store."""
     taken: int = 0
-    """If more than `through`: all segments up to this number go to the store as one insert, which may have begun."""
+    """If greater than `through`: the last segment of an insert that may have begun."""
     counts: Counts = field(default_factory=Counts)
 
 
 def load_ledger(directory: Path) -> Ledger:
-    """Return the directory's ledger, a new one (written) if there is none.
+    """Return the directory's ledger, a new one (written) without an existing one.
 
     Raises:
         StoreError: the ledger cannot be read, or is of a version that this code does not know.
@@ -74,7 +74,7 @@ def save_ledger(directory: Path, ledger: Ledger) -> None:
 
 
 class RememberedSpans:
-    """The keys of the spans logged recently, across restarts: they show which span is sent again.
+    """The keys of the spans logged recently, across restarts: they reveal resent spans.
 
     Two generations, each half of the limit: when the current one is full it becomes the previous one, which is forgotten. A
     bound on memory, not a promise for ever: older resends meet the store's own replacing of equal rows.
@@ -99,7 +99,7 @@ class RememberedSpans:
             self._previous, self._current = self._current, set()
 
     def save(self, keys: Collection[int]) -> None:
-        """Keep the keys of a segment that leaves the log. Not synced: losing some costs only the memory of old spans."""
+        """Keep the keys of a segment that leaves the log. Not synced: a loss costs only the memory of old spans."""
         with self._current_file.open("ab") as file:
             # What a crash or a full disk left of a write is cut off: half a key would shift all keys after it.
             file.truncate(8 * self._saved_count)

@@ -1,11 +1,11 @@
-"""The write-ahead log: redacted spans on disk before the sender is told "accepted".
+"""The write-ahead log: redacted spans on disk before the sender gets its answer.
 
 One thread writes. Requests that wait while it syncs go into the next write together (group commit), so one fdatasync serves
 many. Only this thread decides what is a duplicate, in the order of the log, and it remembers a span only once it is durable:
 a span whose first copy failed to be written is not a duplicate of anything.
 
 Segments are named by a number that is never used again and handed to the writer in order. ``*.open`` is being written,
-``*.wal`` is sealed. The bytes are `format`'s; what was stored is `ledger`'s.
+``*.wal`` is sealed. `format` defines the bytes; `ledger` records stored segments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from freezeframe_collector.wal.ledger import RememberedSpans, load_ledger, save_
 from freezeframe_collector.wal.segment import Segment, create_segment, gather_segments, recover_segment, write_durably
 
 _MIN_BYTES: Final = 1 << 20
-"""With less room a disk is full: a request of usual size does not fit."""
+"""Free space below which a disk counts as full: a request of usual size does not fit."""
 _PROBE_BYTES: Final = 4096
 
 
@@ -51,14 +51,14 @@ class LogDisk:
         self._fault = ""
 
     def note_refused(self, error: OSError, size_bytes: int) -> str:
-        """Note that a write of about this size failed, and return why."""
+        """Note that a write of about this size failed, and return the reason."""
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         self._refused_bytes = size_bytes
         self._fault = "the log's disk is full" if full else f"the log cannot be written: {error.strerror}"
         return self._fault
 
     def fault(self) -> str:
-        """Return what keeps the log from being written, or an empty text. After a refusal, try the disk without a request."""
+        """Return the obstacle to writing the log, or an empty text. After a refusal, try the disk without a request."""
         room = free_bytes(self._directory)
         if room < _MIN_BYTES + (self._refused_bytes if self._fault else 0):
             return f"the log's disk is full: {room:,} bytes are free"
@@ -101,11 +101,11 @@ class Log:
         self.syncs = 0
         self.failures = 0
         self.torn_bytes = 0
-        """Bytes found at the start of writes that were never acked."""
+        """Bytes of unacked writes found at the start."""
         directory.mkdir(parents=True, exist_ok=True)
         self.disk = LogDisk(directory)
         self._lock = threading.Lock()
-        """Guards what the books are made of: the ledger, the list of segments, the open one, the held bytes."""
+        """Guards the sources of the books: the ledger, the list of segments, the open one, the held bytes."""
         self._ledger = load_ledger(directory)
         self._remembered = RememberedSpans(directory, self._config.remembered_spans)
         self._segments: dict[int, Segment] = {}
@@ -166,7 +166,7 @@ class Log:
         return Audit(counts=counts, in_log=in_log)
 
     def append(self, batch: Batch) -> Appended:
-        """Write the batch and wait until it is on the disk; a BusyError says that nothing of it is kept."""
+        """Write the batch and wait until it is on the disk; a BusyError means that none of it is kept."""
         return self.submit(batch).result()
 
     def submit(self, batch: Batch) -> Future[Appended]:
@@ -183,7 +183,7 @@ class Log:
         return self._enqueue(Waiting(batch=batch))
 
     def seal(self) -> int:
-        """Hand what is in the log to the writer now; return the number of the last segment with anything acked so far.
+        """Pass the content of the log to the writer now; return the number of the last segment with acked spans so far.
 
         Raises:
             BusyError: the disk failed.
@@ -191,7 +191,7 @@ class Log:
         return self._enqueue(Waiting()).result().segment
 
     def close(self) -> None:
-        """Write what is waiting, seal, and end the thread; `next_sealed` then gives None after the last segment."""
+        """Write the waiting batches, seal, and end the thread; `next_sealed` then returns None after the last segment."""
         self._queue.put(None)
         self._thread.join()
 
@@ -208,7 +208,7 @@ class Log:
         return self._sealed.get()
 
     def take(self, segment: Segment) -> None:
-        """Note, before the store gets any of it, which segments go there as one insert, so that they do so again after a crash.
+        """Note, before the insert, which segments go to the store together, so that the same ones do after a crash.
 
         Raises:
             OSError: the books could not be written.
@@ -221,7 +221,7 @@ class Log:
     def retire(self, segment: Segment, stored: int, rejected: int, *, lost: int = 0) -> None:
         """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside.
 
-        `lost` spans were missing from its file; those that recovery already missed are in the segment's own counts.
+        `lost` spans were missing from its file; those already found missing by recovery are in the segment's own counts.
 
         Raises:
             OSError: the books could not be written; the segment is still on them.
@@ -310,7 +310,7 @@ class Log:
                         waiting.answer.set_result(Appended(segment=self._last_number(), duplicate=0))
 
     def _next_group(self) -> tuple[list[Waiting], bool]:
-        """Return what is waiting, and whether the log is to close. Wait no longer than until the open segment is due."""
+        """Return the waiting batches, and whether the log is to close. Wait no longer than until the open segment is due."""
         timeout: float | None = None
         if self._open is not None and self._writer_is_idle():
             timeout = max(0.0, self._open.since_s + self._config.flush_interval_s - time.monotonic())
@@ -384,7 +384,7 @@ class Log:
             waiting.answer.set_result(Appended(segment=segment.number, duplicate=counts.duplicate))
 
     def _without_duplicates(self, batch: Batch, seen: set[int]) -> Batch:
-        """Return the batch without the spans that the log holds or held; note the others in `seen`."""
+        """Return the batch without the spans that the log has or had; note the others in `seen`."""
         kept: list[int] = []
         for index, span in enumerate(batch.encoded):
             if span.key not in seen and span.key not in self._remembered:

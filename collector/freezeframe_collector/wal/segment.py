@@ -1,4 +1,4 @@
-"""Segment: one file of the log with its content, and how a segment that a dead process left is taken up again."""
+"""Segment: one file of the log with its content, and the recovery of a dead process's segment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 _DAMAGED: Final = ".damaged"
-"""Log files that did not hold what was written to them are kept with this suffix; nothing reads them."""
+"""Suffix of damaged log files, which are kept but never read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class LoadedSpans:
 
     spans: list[SpanRecord]
     fault: str = ""
-    """Why it is not all that the segment should hold; empty if it is."""
+    """Reason for missing spans; empty if complete."""
     faulty: tuple[Segment, ...] = ()
-    """Its files that are at fault."""
+    """Its damaged files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,35 +44,35 @@ class Segment:
     number: int
     path: Path
     mark: bytes
-    """What its records begin with."""
+    """First bytes of its records."""
     since_s: float = field(default_factory=time.monotonic)
-    """When this process opened or found it, monotonic."""
+    """Monotonic time at which this process opened or found it."""
     extent: Extent = field(default_factory=Extent)
     keys: list[int] = field(default_factory=list[int])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     found: list[Found] = field(default_factory=list[Found])
-    """What this process read of it at start; later findings go to the book at once."""
+    """Findings read from it at the start; later ones go to the book at once."""
     spans: list[SpanRecord] | None = None
     """The spans themselves if memory allows, else None; then `load_spans` reads the file."""
     held_bytes: int = 0
     damage: str = ""
-    """What the file had lost when this process found it."""
+    """Losses of the file when this process found it."""
     parts: tuple[Segment, ...] = ()
     """The segments that make up this one if it has no file itself; else empty."""
 
     @property
     def size_bytes(self) -> int:
-        """Return how much of the file counts."""
+        """Return the valid size of the file."""
         return self.extent.size_bytes
 
     @property
     def counts(self) -> Counts:
-        """Return what became of the spans of its requests."""
+        """Return the outcomes of its requests' spans."""
         return self.extent.counts
 
     @property
     def span_count(self) -> int:
-        """Return how many spans it gives to the store."""
+        """Return the number of its spans for the store."""
         return self.extent.spans
 
     def load_spans(self) -> LoadedSpans:
@@ -143,7 +143,7 @@ def join_segments(parts: Sequence[Segment]) -> Segment:
 
 
 def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledger, most_bytes: int) -> list[Segment]:
-    """Join the segments of dead processes, in order, to few of up to `most_bytes`: each costs the store an insert.
+    """Join the segments of dead processes, in order, into few of up to `most_bytes`: each costs the store an insert.
 
     The store may have begun with the first one, so it stays by itself, or with those that it was joined to before. A missing
     number means that someone deleted its file, since numbers are consecutive.
@@ -192,7 +192,7 @@ def create_segment(directory: Path, number: int, log: str) -> tuple[Segment, int
 
 
 def write_durably(segment: Segment, descriptor: int, blob: bytes, synced: Extent) -> None:
-    """Append to the segment's file and sync; the start of the file then says that all of `synced` is on the disk.
+    """Append to the segment's file and sync; then record at the start of the file that all of `synced` is on the disk.
 
     Raises:
         OSError: the disk failed; nothing of the blob is in the file.
@@ -210,7 +210,7 @@ def write_durably(segment: Segment, descriptor: int, blob: bytes, synced: Extent
 
 
 def count_damaged(directory: Path) -> int:
-    """Return how many files are kept next to the log because they did not hold what was written to them."""
+    """Return the number of damaged files kept next to the log."""
     return sum(1 for _ in directory.glob(f"*{_DAMAGED}"))
 
 

@@ -1,4 +1,4 @@
-"""What a worker and the owner of the log say to each other: framed messages over a socket pair, writer and reader side by side.
+"""The protocol between a worker and the owner of the log: framed messages over a socket pair, writer and reader side by side.
 
 **Shape** of a message: ``length u32 | kind u8 | number u64 | payload``. A call and its answer have the same number. All numbers
 little-endian. Both ends are the same version of this program, so it has no version.
@@ -39,15 +39,15 @@ class MessageKind(IntEnum):
     APPENDED = 5
     """Owner: the batch is on the disk."""
     PAGE = 6
-    """Worker: asks for one of the owner's pages, as JSON. Owner: the page."""
+    """Worker: requests one of the owner's pages, as JSON. Owner: the page."""
     COUNTS = 7
-    """Worker: what its meter and budget counted since last time, as JSON. Has no answer."""
+    """Worker: new counts of its meter and budget, as JSON. Has no answer."""
     BUSY = 8
     """Owner: nothing was taken; the reason as JSON."""
     STOP = 9
-    """Owner: answer what is in progress and end; the seconds for it as JSON."""
+    """Owner: answer the requests in progress and end; the seconds for it as JSON."""
     CAST = 10
-    """Owner: something was found in a run. Has no answer."""
+    """Owner: a finding in a run. Has no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

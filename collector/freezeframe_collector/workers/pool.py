@@ -1,4 +1,4 @@
-"""The pool: starts the workers, serves them the log, and starts another if one dies."""
+"""The pool: starts the workers, gives them access to the log, and replaces one that dies."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class WorkerPool:
         return config_values(config) | self._ports | {"admission.in_flight_bytes": share}
 
     def stop(self, timeout_s: float) -> None:
-        """Let the workers finish what is in progress and end; kill those that do not end in time."""
+        """Let the workers finish their requests and end; kill those that do not end in time."""
         self._stopping.set()
         deadline = time.monotonic() + timeout_s
         for worker in self._workers:
@@ -111,7 +111,7 @@ class WorkerPool:
         return total
 
     def describe(self) -> list[dict[str, object]]:
-        """Return each worker's process id and how often it was started again."""
+        """Return each worker's process id and number of restarts."""
         return [{"pid": worker.pid, "restarts": worker.restarts} for worker in self._workers]
 
     def _hold(self, name: str, host: str, port: int) -> int:
@@ -153,7 +153,7 @@ class WorkerPool:
         )
 
     def take(self, message: ChannelMessage, answer: Callable[[ChannelMessage], None]) -> None:
-        """Do what a worker asks; `answer` is called then or later, from any thread."""
+        """Carry out a worker's request; `answer` is called now or later, from any thread."""
         number = message.number
         if message.kind is MessageKind.APPEND:
 
@@ -172,7 +172,7 @@ class WorkerPool:
             self._page_threads.submit(self._answer_page, message, answer)
 
     def take_counts(self, payload: bytes) -> BudgetState:
-        """Add what a worker counted; return the state of its budget."""
+        """Add a worker's counts; return the state of its budget."""
         counts: dict[str, Any] = json.loads(payload)
         self._meter.merge(counts["meter"])
         return BudgetState(**counts["budget"])
@@ -188,7 +188,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """One place of the pool: a process, and the next one if it dies."""
+    """One place of the pool: a process, and its successor if it dies."""
 
     def __init__(self, pool: WorkerPool, index: int) -> None:
         self.pid = 0

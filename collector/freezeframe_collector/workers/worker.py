@@ -1,6 +1,6 @@
 """A worker: one of several processes that receive. Started by `pool`, with its end of the socket pair as standard input.
 
-It holds no log, no store and no lock. When the owner is gone it ends at once: what it has not acked, its senders send again.
+It holds no log, no store and no lock. When the owner is gone it ends at once: senders repeat unacked requests.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Owner:
         return answer
 
     def health(self) -> str:
-        """Return what is wrong with the owner, or an empty text."""
+        """Return the owner's fault, or an empty text."""
         return self._page("health")
 
     def readiness(self) -> str:
-        """Return what keeps spans from being stored, or an empty text."""
+        """Return the obstacle to storing spans, or an empty text."""
         return self._page("readiness")
 
     def metrics(self) -> str:
@@ -88,7 +88,10 @@ class Owner:
             self._channel.send(ChannelMessage(kind=MessageKind.COUNTS, payload=json.dumps(counts).encode()))
 
     def listen(self) -> float:
-        """Take the owner's answers until it says stop; return the seconds that this may take. Ends the process when it dies."""
+        """Receive the owner's answers until its stop message; return the seconds for stopping.
+
+        Ends the process when the owner dies.
+        """
         while (message := self._channel.receive()) is not None:
             if message.kind is MessageKind.STOP:
                 # Answers still come while the last requests are finished.

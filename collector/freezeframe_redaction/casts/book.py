@@ -1,6 +1,7 @@
 """The cast of a run: the private values found in it so far, so that their forms are replaced wherever they occur in the run.
 
-It holds originals and nothing made of them: a stored cast is private data, and must be sealed. Forms and surrogates are made
+It holds originals and nothing derived from them: a stored cast is private data, and must be sealed. Forms and
+surrogates are made
 when they are needed (`forms`, `casting`).
 """
 
@@ -23,18 +24,19 @@ from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 VERSION: Final = 2
 MAX_VALUES: Final = 2_000
-"""Values of one run; what is found beyond them is replaced where it was found and nowhere else."""
+"""Values of one run; further ones are replaced only in the place of the finding."""
 MAX_VALUE_LENGTH: Final = 512
-"""Characters of a value that is kept: programs derive nothing from a private key but its hash."""
+"""Characters of a value that is kept: programs derive only a hash from a private key."""
 _SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
-"""A word in small letters that stands alone: not a part of an address, a path or a slug."""
+"""A lower-case word on its own: not a part of an address, a path or a slug."""
 _T = TypeVar("_T", bound=Hashable)
 
 
 class Member(NamedTuple):
-    """One private value: what a detector found, as it was written. Its `repr` is an original: it is never printed.
+    """One private value: a detector's finding, in its spelling.
 
-    A tuple, because it is a key many times for each span.
+    Its `repr` is an original: it is never printed. A tuple, because it is used as a key many times for each
+    span.
     """
 
     class_: str
@@ -42,19 +44,19 @@ class Member(NamedTuple):
     kind: str = ""
     """The form that the detector saw, as surrogates need it (``nanp``, ``jwt``)."""
     spreads: bool = True
-    """It is replaced in other spans. If not, it waits for `Cast.weighed`: a word of a name without any other evidence."""
+    """It is replaced in other spans. If False, it waits for `Cast.weighed`: a word of a name without any other evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cast:
-    """The private values of one run. A value: nothing in it changes, and equal content is equal."""
+    """The private values of one run. Immutable, and equal by content."""
 
     members: tuple[Member, ...] = ()
-    """In the order in which they were found; there is one for each class and spelling."""
+    """In the order of their findings; one for each class and spelling."""
     pairs: tuple[tuple[str, ...], ...] = ()
-    """Words that were found as one name: ``("Maria", "Keller")``. Those that spread by themselves are members as well."""
+    """Words found as one name: ``("Maria", "Keller")``. Words that spread on their own are members as well."""
     unsure: tuple[tuple[str, ...], ...] = ()
-    """The same of names that wait for `Cast.weighed`."""
+    """The same for names that wait for `Cast.weighed`."""
 
     def __bool__(self) -> bool:
         return bool(self.members or self.pairs or self.unsure)
@@ -92,7 +94,7 @@ class Cast:
         return Cast(members=tuple(held.values()), pairs=pairs, unsure=unsure)
 
     def beyond(self, other: Cast) -> Cast:
-        """Return what this cast holds and the other one does not."""
+        """Return the values of this cast that the other one lacks."""
         if self is other:
             return NOTHING
         return Cast(
@@ -109,8 +111,8 @@ class Cast:
     def weighed(self, texts: Iterable[str]) -> Cast:
         """Return the cast once the whole run is known: before its earlier spans are rewritten.
 
-        Names without other evidence are judged by what the run writes in small letters (`spreading.is_name`), and their
-        words by themselves (`spreading.spreads_alone`). `texts` are all texts of the run (`texts_of` each span).
+        Names without other evidence are judged by the run's lower-case words (`spreading.is_name`), and their
+        words one by one (`spreading.spreads_alone`). `texts` are all texts of the run (`texts_of` each span).
         """
         waiting = {one.spelling.lower() for one in self.members if not one.spreads}
         waiting.update(word.lower() for words in self.unsure for word in words)
@@ -160,7 +162,7 @@ NOTHING: Final = Cast()
 
 
 def _beyond(held: tuple[_T, ...], known: tuple[_T, ...]) -> tuple[_T, ...]:
-    """Return what is held and not known; what is held mostly begins with what is known."""
+    """Return the held values that are not known; the held ones mostly begin with the known ones."""
     if held[: len(known)] == known:
         return held[len(known) :]
     without = frozenset(known)

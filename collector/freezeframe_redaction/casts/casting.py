@@ -43,7 +43,7 @@ _FORM: Final = 500
 
 
 class Hit(NamedTuple):
-    """The place of a form, and what replaces it."""
+    """The place of a form, and its replacement."""
 
     start: int
     end: int
@@ -52,24 +52,24 @@ class Hit(NamedTuple):
 
 
 class MakesSurrogates(Protocol):
-    """Makes surrogates: by a key (`Maker`), or as a replay without it has paired them."""
+    """Makes surrogates: by a key (`Maker`), or from the pairs of a replay without a key."""
 
     def make(self, class_: str, kind: str, value: str) -> str:
-        """Return the surrogate of a value; the value itself if there is none."""
+        """Return the surrogate of a value; the value itself if it has none."""
         ...
 
 
 _Blocked = Callable[[str], Sequence[tuple[int, int]]]
-"""Returns where in a text nothing is replaced."""
+"""Returns the stretches of a text in which nothing is replaced."""
 _NO_NEEDLES: Final = Needles(())
 
 
 _Order = tuple[int | str, ...]
 _Rank = tuple[int, _Order]
 _WHOLE, _VALUE, _NAME = range(3)
-"""A value itself, another form of one, a form of a name of several words: the first of them decides what replaces it."""
+"""A value itself, another form of one, a form of a name of several words: the first of them determines the replacement."""
 _Places = tuple[tuple[int, int], ...]
-"""How much of a form is before its longest run of letters and digits, and how long the form is."""
+"""Length of a form before its longest run of letters and digits, and length of the form."""
 
 
 class _Form(NamedTuple):
@@ -79,16 +79,16 @@ class _Form(NamedTuple):
     class_: str
     rank: _Rank
     is_part: bool = False
-    """The last four digits, a name cut at a length: a form where the text speaks of an end, or is nothing else."""
+    """The last four digits, a name cut at a length: a form only if the text mentions an end, or consists of it."""
 
 
 class _Forms:
-    """The forms of one value, with what replaces them."""
+    """The forms of one value, with their replacements."""
 
     def __init__(self, class_: str, order: _Order, kind: int, olds: Iterable[str], news: Iterable[str]) -> None:
         self.held: dict[str, _Form] = {}
         self.by_run: dict[str, _Places] = {}
-        """Longest run of letters and digits -> where the forms with it are around it."""
+        """Longest run of letters and digits -> the places of forms around it."""
         self._rank: _Rank = kind, order
         self._class = class_
         self.hashed: tuple[str, str] | None = None
@@ -100,7 +100,7 @@ class _Forms:
             if len(old) >= _MIN_LETTERS and is_telling(class_, old):
                 self._add(old, new, self._rank if self.held else first)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
-        """Those that the walk drops where they are whole values; common words stay dropped."""
+        """Forms that the walk drops if they are whole values; common words stay dropped."""
 
     def _add(self, old: str, new: str, rank: _Rank, *, is_part: bool = False) -> None:
         if not new or old == new or old in self.held:
@@ -115,7 +115,7 @@ class _Forms:
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
-        """Return what a raw text contains if one of the forms is in it: as few as possible."""
+        """Return texts, as few as possible, one of which is in any raw text with one of the forms."""
         return shortest(self._needles)
 
     def hashes(self) -> Iterator[tuple[str, _Form]]:
@@ -131,9 +131,10 @@ class _Forms:
 
 
 class Casting:
-    """The cast while one span is read: grows by what is found in it.
+    """The cast while one span is read: grows by the findings in it.
 
-    `since` is what the cast was when the span was redacted: then no detector runs, and only what is new is looked for.
+    `since` is the cast at the redaction of the span: with it, no detector runs, and only newer values are
+    searched.
     """
 
     def __init__(self, cast: Cast, indexes: Indexes, *, since: Cast | None = None) -> None:
@@ -143,7 +144,7 @@ class Casting:
         self._indexes = indexes
         self._index: Index | None = None
         self._grown: Index | None = None
-        """The index of what the cast was before it grew."""
+        """The index of the cast before it grew."""
 
     def learn(self, found: Iterable[Cast]) -> None:
         """Add what was found."""
@@ -163,13 +164,13 @@ class Casting:
         return needles is None or needles.occur_in(text)
 
     def needles(self, known: Cast) -> Needles | None:
-        """Return what a text is searched for that was searched with the cast known then; None if this one holds less."""
+        """Return the needles for a text already searched with the cast known then; None if this cast holds less."""
         if known is self.cast or known.key == self.cast.key:
             return _NO_NEEDLES
         return self._indexes.needles(known, self.cast)
 
     def plain_since(self, known: Cast) -> frozenset[str]:
-        """Return the forms of the new values since then that a walk drops where they are whole values."""
+        """Return the forms of values new since then that a walk drops if they are whole values."""
         return frozenset(chain.from_iterable(one.plain for one in self._indexes.forms_of_all(self.cast.beyond(known))))
 
     @property
@@ -181,7 +182,7 @@ class Casting:
 
 
 class Indexes:
-    """The indexes of the casts that were met last: a run has the same cast for many spans. Safe to share between threads."""
+    """The indexes of the latest casts: a run has the same cast for many spans. Safe to share between threads."""
 
     def __init__(self, maker: MakesSurrogates) -> None:
         self._maker = maker
@@ -191,7 +192,7 @@ class Indexes:
         self._names = Memory[tuple[str, ...], _Forms](_KEPT)
 
     def of(self, cast: Cast, before: Index | None = None) -> Index:
-        """Return the index of a cast; `before` is that of the cast which it has grown from, if it is known."""
+        """Return the index of a cast; `before` is that of the cast from which it has grown, if known."""
         index = self._kept.get(cast.key)
         if index is None:
             index = Index(cast, self, before)
@@ -199,7 +200,7 @@ class Indexes:
         return index
 
     def needles(self, known: Cast, cast: Cast) -> Needles | None:
-        """Return what a text is searched for that was searched with the cast known then; None if this one holds less."""
+        """Return the needles for a text already searched with the cast known then; None if this cast holds less."""
         place = known.key + cast.key
         held = self._needles.get(place)
         if held is None:
@@ -218,7 +219,7 @@ class Indexes:
         return [*forms, *map(self.forms_of_name, cast.pairs)]
 
     def forms_of(self, one: Member) -> _Forms:
-        """Return the forms of a value, with what replaces them."""
+        """Return the forms of a value, with their replacements."""
         forms = self._forms.get(one)
         if forms is None:
             class_, old = one.class_, one.spelling
@@ -230,7 +231,7 @@ class Indexes:
         return forms
 
     def forms_of_name(self, words: tuple[str, ...]) -> _Forms:
-        """Return the forms of a name of several words, with what replaces them."""
+        """Return the forms of a name of several words, with their replacements."""
         forms = self._names.get(words)
         if forms is None:
             made = tuple(self._maker.make(NAME, "", word) for word in words)
@@ -243,10 +244,10 @@ class Indexes:
 
 
 class Index:
-    """Every form of a cast's values, with what replaces it."""
+    """Every form of a cast's values, with its replacement."""
 
     def __init__(self, cast: Cast, indexes: Indexes, before: Index | None = None) -> None:
-        """`before` is the index of a cast that this one has grown from: only what is new is added to it."""
+        """`before` is the index of a cast from which this one has grown: only new values are added to it."""
         known = NOTHING if before is None else before.cast
         if before is not None and _loses(known, cast):
             known, before = NOTHING, None
@@ -255,14 +256,14 @@ class Index:
         self._held: dict[str, _Form] = {} if before is None else before._held.copy()
         self._by_run: dict[str, _Places] = {} if before is None else before._by_run.copy()
         self.plain: Final = set[str]() if before is None else before.plain.copy()
-        """Forms that the walk drops where they are whole values."""
+        """Forms that the walk drops if they are whole values."""
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._has_hashes = False
         for forms in indexes.forms_of_all(cast.beyond(known)):
             self._add(forms)
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
-        """Return the same for a walk that shall see the forms that are plain words."""
+        """Return the same keys for a walk that also sees forms that are plain words."""
         if not self.plain:
             return keys
         if self._keys is None or self._keys[0] is not keys:
@@ -273,7 +274,7 @@ class Index:
         return len(self._held)
 
     def without_forms(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the names, with their surrogates, but those that are replaced as forms anyhow.
+        """Return the names, with their surrogates, except those that are replaced as forms anyway.
 
         Scripts without spaces have other borders.
         """
@@ -281,7 +282,7 @@ class Index:
         return {word: made for word, made in names.items() if word not in held or held[word].made != made or not word.isascii()}
 
     def _add(self, forms: _Forms) -> None:
-        """Add forms. Which of two values a form belongs to does not depend on which of them was found first."""
+        """Add forms. The owner of a form shared by two values does not depend on their order of discovery."""
         self.plain.update(forms.plain)
         held = self._held
         stay = {old: held[old] for old in held.keys() & forms.held.keys() if held[old].rank <= forms.held[old].rank}
@@ -292,7 +293,7 @@ class Index:
             self._by_run[run] = places if others is None else tuple(dict.fromkeys((*others, *places)))
 
     def _add_hashes(self) -> None:
-        """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
+        """Add the hashes of the values, which few texts contain. Idempotent."""
         for forms in self._indexes.forms_of_all(self.cast):
             for old, new in forms.hashes():
                 if old not in self._held:
@@ -300,10 +301,10 @@ class Index:
         self._has_hashes = True
 
     def find(self, texts: Sequence[str], blocked: _Blocked) -> Iterator[tuple[int, list[Hit]]]:
-        """Yield where forms stand by themselves in the texts, leftmost and longest: the number of a text, and what is in it.
+        """Yield the hits of whole forms in the texts, leftmost and longest, with the number of the text.
 
-        All are read together, which costs a fraction of one by one. One that another one runs into covers both. In order,
-        without overlap, outside what is `blocked` in a text.
+        All texts are read together, at a fraction of the cost of one by one. A hit that overlaps the next one
+        covers both. In order, without overlap, outside the `blocked` stretches of a text.
         """
         joined = "\0".join(texts)
         if not self._has_hashes and may_hold_a_hash(joined):
@@ -360,7 +361,7 @@ class Index:
 
 
 def _loses(known: Cast, cast: Cast) -> bool:
-    """Return whether a cast lacks something that is known of the run."""
+    """Return whether a cast lacks a known value of the run."""
     gone = known.beyond(cast)
     return bool(gone.pairs) or any(one.spreads for one in gone.members)
 

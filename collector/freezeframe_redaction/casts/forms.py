@@ -1,6 +1,6 @@
 """The forms that programs make of a private value: functions that work on a value and on its surrogate alike.
 
-Pure, and without a key: `forms_of(member, text)` of the value and of its surrogate come in the same order.
+Pure, and without a key: `forms_of(member, text)` yields those of the value and of its surrogate in the same order.
 """
 
 from __future__ import annotations
@@ -78,12 +78,15 @@ def _dates(text: str) -> Iterator[str]:
 
 
 def last_four(class_: str, text: str) -> str:
-    """Return the end by which people tell numbers; empty for other classes. It is one only where the text shows it."""
+    """Return the last digits by which people identify numbers; empty for other classes.
+
+    They count only if the text shows it.
+    """
     return _digits(text)[-4:] if class_ in NUMBERS or class_ == "IBAN" else ""
 
 
 def speaks_of_an_end(text: str, start: int, end: int) -> bool:
-    """Return whether four digits of a text are said to be the end of a number, or are all of it."""
+    """Return whether the text calls four digits the end of a number, or consists of them."""
     return end - start == len(text) or _AN_END.search(text, max(0, start - 40), start) is not None
 
 
@@ -109,19 +112,19 @@ _AN_END: Final = re.compile(
 
 
 def is_telling(class_: str, form: str) -> bool:
-    """Return whether a form can be looked for: a local part of few signs, or of letters only, may be any word (``support``)."""
+    """Return whether a form can be searched: a short or purely alphabetic local part may be any word (``support``)."""
     return class_ != "EMAIL" or (len(form) >= _MIN_LOCAL_LETTERS and (len(form) > _MAX_WORD_LENGTH or not form.isalpha()))
 
 
 def hashes_of(class_: str, text: str) -> Iterator[str]:
-    """Yield the hashes of a value, or of its surrogate: of it in small letters and, of a number, of its digits, too."""
+    """Yield the hashes of a value, or of its surrogate, also in lower case, and for a number also of its digits."""
     for form in (text, text.lower(), _digits(text) if class_ in NUMBERS else text):
         for kind in (hashlib.md5, hashlib.sha1, hashlib.sha256):
             yield kind(_bytes(form), usedforsecurity=False).hexdigest()
 
 
 def may_hold_a_hash(text: str) -> bool:
-    """Return whether the text, in small letters, has as many hexadecimal digits in a row as a hash; most texts have not."""
+    """Return whether the lower-case text has as many hexadecimal digits in a row as a hash; most texts have not."""
     some = _bytes(text[::_STEP]).translate(_HEX)
     return _SHORTEST_HASH[::_STEP] in some and _SHORTEST_HASH in _bytes(text).translate(_HEX)
 
@@ -143,7 +146,7 @@ NUMBERS: Final = frozenset(["PHONE", "CARD", "US_SSN", "BANK_ACCOUNT"])
 """Classes of values that are digits in one of many layouts."""
 _MIN_DIGITS: Final = 7
 _MIN_LOCAL_LETTERS: Final = 6
-"""Letters of the shortest local part that is looked for by itself."""
+"""Letters of the shortest local part that is searched on its own."""
 _MAX_WORD_LENGTH: Final = 20
 _MIN_LOGIN_LETTERS: Final = 6
 _SHORT_WORD: Final = 3
@@ -170,7 +173,7 @@ def forms_of_name(words: tuple[str, ...]) -> Iterator[str]:
 
 
 _SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
-"""What JSON may spell in more than one way."""
+"""Characters that JSON may spell in more than one way."""
 
 
 _RUN: Final = re.compile(r"[^\W_]+")
@@ -178,9 +181,9 @@ _MIN_RUN_LENGTH: Final = 4
 
 
 def needle_of(form: str, run: str) -> str:
-    """Return what a raw text in small letters contains if a form with this `longest_run` is in it.
+    """Return the text that any lower-case raw text with a form of this `longest_run` contains.
 
-    It is a part that layouts and encodings of a value have in common; the form itself in base64, and if it is short.
+    It is a part that layouts and encodings of a value share; for base64 and short forms, the form itself.
     """
     if form[-1] == "=":
         return form.lower()
@@ -193,13 +196,13 @@ def is_needle(form: str, run: str) -> bool:
 
 
 def longest_run(form: str) -> tuple[str, int]:
-    """Return the longest run of letters and digits of a form, and where it begins: few other texts hold it."""
+    """Return the longest run of letters and digits of a form, and its start: few other texts contain it."""
     run = max(_RUN.findall(form.partition("@")[0].partition("%40")[0]), key=len, default="")
     return run, form.find(run)
 
 
 def shortest(texts: Collection[str]) -> tuple[str, ...]:
-    """Return the texts without those that hold another one."""
+    """Return the texts without those that contain another one."""
     kept: list[str] = []
     for one in sorted(texts, key=len):
         if not any(shorter in one for shorter in kept):
@@ -211,7 +214,7 @@ class Needles:
     """Pattern that shows whether raw text may contain a form: false positives are allowed, false negatives are not."""
 
     def __init__(self, found: Iterable[str], hashes: Callable[[], Iterable[str]] = tuple) -> None:
-        """`hashes` makes the hashes that may stand there, too."""
+        """`hashes` makes the hashes to search for, too."""
         self._found = tuple(dict.fromkeys(found))
         self._plain = tuple(one for one in self._found if one[-1] != "=")
         self._padded = tuple(one for one in self._found if one[-1] == "=")
@@ -219,7 +222,7 @@ class Needles:
         self._escaped = _ESCAPED if all(one.isascii() for one in self._found) else _ANY_ESCAPED
 
     def occur_in(self, text: str) -> bool:
-        """Return whether one of them occurs, in small letters, or may be written with JSON's escapes."""
+        """Return whether one of them occurs, in lower case, or may be written with JSON's escapes."""
         if not self._found:
             return False
         small = text.lower()

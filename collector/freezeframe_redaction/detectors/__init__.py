@@ -60,4 +60,4 @@ ALL: tuple[Detector, ...] = tuple(detector for family in FAMILIES for detector i
 CLASSES: tuple[SurrogateClass, ...] = tuple(
     identifier(**made) for family in FAMILIES if isinstance(family, str) and (made := Rules(family).surrogate())
 )
-"""Those that tables add to the ones of `surrogates`."""
+"""Classes that tables add to those of `surrogates`."""

@@ -1,6 +1,6 @@
 """Postal addresses: the cheap tier. House number and street word in either order, or anything with a number after ``address:``.
 
-The catalogue of their forms is in ``rules/addresses.toml``; here is what may be around a street.
+The catalogue of their forms is in ``rules/addresses.toml``; this module covers the parts around a street.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Credentials known by what they are assigned to: passwords, tokens, ``Authorization`` headers, command-line logins."""
+"""Credentials recognised by the name they are assigned to: passwords, tokens, ``Authorization``, command-line logins."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _cookies(text: str, start: int, high: int) -> tuple[Candidate, ...]:
 
 
 def _is_random(value: str) -> bool:
-    """Return whether the value is long and mixed enough to be drawn at random."""
+    """Return whether the value is long and mixed enough to be random."""
     return (
         len(value) >= _MIN_RANDOM_LENGTH
         and not _FORMS.date.fullmatch(value)
@@ -155,7 +155,7 @@ def _next_to(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]
 
 
 def _flag(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
-    """``gpg --passphrase Onyx96981``: a flag whose name says it; with a sign it is an assignment."""
+    """``gpg --passphrase Onyx96981``: a flag with a telling name; with an equals sign it is an assignment."""
     name = match[1].lower()
     return _judge("password" if "pass" in name else name.replace("-", "_"), match[2], match.start(2))
 
@@ -174,13 +174,16 @@ _MAX_CODES = 20
 _LOGINS = Rules("logins")
 
 _FAR = 56
-"""Characters between a word for a password and one, at most; one whose signs names and numbers of things have as well must be near."""
+"""Maximum characters between a word for a password and the password.
+
+One whose special characters also occur in names of things must be nearer.
+"""
 _NEAR = 32
 _MAX_LENGTH = 64
 
 
 def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Find a value with the shape of a password after a word for one, or in the answer to it, whatever is between."""
+    """Find a value with the shape of a password after a word for one, or in the answer to it, with any text between."""
     if _FORMS.is_assigned.match(text, at, min(high, at + 8)):
         return ()  # perhaps in a URL
     for start in (at, context.answer(text, at, high)):
@@ -194,7 +197,7 @@ def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _has_shape_of_password(word: str, *, near: bool) -> bool:
-    """Return whether the word has small and capital letters, digits and a sign that is rare in names and numbers of things."""
+    """Return whether the word has lower-case and capital letters, digits and a character that is rare in names of things."""
     bare = word.rstrip(".!?")
     if not (any(map(str.islower, bare)) and any(map(str.isupper, bare)) and any(map(str.isdigit, bare))):
         return False

@@ -1,4 +1,4 @@
-"""Checks that the tables of rules name and no grammar says: of a value (`where`), of a match (`take`), of a place (`find`)."""
+"""Checks named in the tables of rules, beyond grammars: of a value (`where`), of a match (`take`), of a place (`find`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Take = Callable[[re.Match[str], int, int], tuple[Candidate, ...]]
 _MIN_PIECE_LENGTH: Final = 10
 _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
 _FEAST: Final = re.compile(r"(?i)\bfor (?:my|his|her|our|their) birthday\W?\Z")
-"""What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``; in 1985 it was."""
+"""A date of a birthday that is not the date of birth: ``for my birthday on March 22, 2021``; one in 1985 may be."""
 _LONG_AGO: Final = re.compile(r"(?<![0-9])(?:19[0-9]{2}|200[0-9])(?![0-9])")
 
 
@@ -36,7 +36,10 @@ def _is_bech32(text: str) -> bool:
 
 
 def _is_random(token: str) -> bool:
-    """Return whether the token is random: words joined by dashes name a page; a random one mixes digits and letters."""
+    """Return whether the token is random: words joined by dashes are the name of a page.
+
+    A random token mixes digits and letters.
+    """
     longest = max(re.split(r"[-_.~]", token), key=len)
     mixed = sum(map(str.isdigit, longest)) > 1 and any(map(str.isalpha, longest))
     return len(longest) >= _MIN_PIECE_LENGTH and mixed
@@ -64,7 +67,7 @@ def _base58(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
 
 
 def _birthday(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
-    """A date, or a year that is said to be one of birth: ``born 1985``."""
+    """A date of birth, or a year called one: ``born 1985``."""
     text = match.string
     if _FEAST.search(text, max(low, match.start() - 24), match.start()) and not _LONG_AGO.search(match[1]):
         return ()
@@ -79,7 +82,7 @@ def _dumped(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
 
 
 def _track(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
-    """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, track 1."""
+    """``%B4111111111111111^DOE/JANE^2904...?``: the output of a card reader. Source: ISO/IEC 7813, track 1."""
     card = Candidate(*match.span(1), CLAIM if is_marked_card(match[1]) else "CARD")
     return (card, Candidate(*match.span(2), CLAIM if holds_invented(match[2]) else "PERSON"))
 

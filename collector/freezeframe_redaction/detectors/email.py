@@ -24,7 +24,7 @@ _DOMAIN = re.compile(rf"({AT})((?:{_LABEL}{DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{DOT}[\w+-]{{1,40}}){{0,4}}$")
 _PROVIDERS = frozenset(phrases("email.providers"))
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
-"""What `surrogates` makes of an address; similar ones made elsewhere have a domain of five letters."""
+"""An address made by `surrogates`; similar ones made elsewhere have a domain of five letters."""
 _NOT_A_TLD = frozenset(phrases("email.no_domains"))
 _ROLES = frozenset({"git", "hg", "svn"})
 _PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})

@@ -18,7 +18,7 @@ CLASS = "ENCODED"
 _MAX_CHARACTERS = 65_536
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{24,65536}(?:\r?\n[A-Za-z0-9+/_-]{1,80})*={0,2}")
 _GZIP = "H4sI"
-"""How base64 of gzip begins. Source: RFC 1952, section 2.3.1."""
+"""Start of gzip in base64. Source: RFC 1952, section 2.3.1."""
 _MAX_UNPACKED = 1 << 20
 _LINE_END = re.compile(r"\r?\n")
 _TEXT = re.compile(r"[\t\n\r -~\u00a0-\U0010ffff]*")
@@ -38,7 +38,7 @@ def decode(blob: str) -> str | None:
 
 
 def _packed(raw: bytes) -> bytes:
-    """Return a gzip member, the same on every machine: stored, since what else zlib makes depends on its version."""
+    """Return a gzip member, the same on every machine: stored uncompressed, since zlib's compression depends on its version."""
     made = bytearray(gzip.compress(raw, compresslevel=0, mtime=0))
     made[_FLAGS_AND_SYSTEM] = b"\x00\xff"
     return bytes(made)

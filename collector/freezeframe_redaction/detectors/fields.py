@@ -1,4 +1,4 @@
-"""The values of keys that say what they are: ``{"cognome": "Kowalczyk"}``."""
+"""Values of telling keys: ``{"cognome": "Kowalczyk"}``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOBODY: Final = names.NOT_NAMES | names.OFFICES
 
 
 def find(text: str, bounds: Sequence[tuple[int, int]], prefixes: Sequence[str]) -> Iterator[tuple[int, tuple[Candidate, str]]]:
-    """Yield the leaves that are values of such keys, each with its number; `bounds` are where the leaves' own texts are."""
+    """Yield the leaves that are values of such keys, each with its number; `bounds` are the places of the leaves' own texts."""
     for index, prefix in enumerate(prefixes):
         held = field_of(prefix[:-2]) if prefix.endswith(": ") else None
         if held is None:

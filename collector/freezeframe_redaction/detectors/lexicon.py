@@ -16,7 +16,7 @@ COMMON = _load("common_words")
 NAMED_AFTER = frozenset((files("freezeframe_redaction") / "lexicon" / "named_after.txt").read_text("utf-8").splitlines())
 """Companies, products, places and methods of two words that are named after people."""
 FAMOUS = frozenset((files("freezeframe_redaction") / "lexicon" / "famous.txt").read_text("utf-8").splitlines())
-"""Full names of famous people who are dead, and of people of fiction and myth."""
+"""Full names of famous dead people, and of characters of fiction and myth."""
 COUNTRIES = frozenset((files("freezeframe_redaction") / "lexicon" / "countries.txt").read_text("utf-8").splitlines())
 """Countries and territories, except those that are more often given names (Chad, Georgia, Jordan)."""
 

@@ -1,7 +1,7 @@
-"""Values that a line break cuts in two: the breaks that may do so, with the ends of both lines as one line.
+"""Values that a line break cuts in two: candidate breaks, with the ends of both lines joined to one line.
 
-A break is looked at only if both sides look like parts of a value. Rows of a list, a table or a log look alike: no break
-between them cuts a number. A name is cut within a sentence only.
+A break is examined only if both sides look like parts of a value. Rows of a list, a table or a log look alike:
+no break between them cuts a number. A name is cut within a sentence only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
     gap: str
     right: str
     joint: tuple[int, int]
-    """The break in the text that it is from, with indentation and marks of quotation."""
+    """The break in the original text, with indentation and quotation marks."""
 
     @property
     def text(self) -> str:
@@ -52,7 +52,7 @@ class Piece(NamedTuple):
         return self.left + self.gap + self.right
 
     def placed(self, found: Candidate) -> list[Candidate]:
-        """Return what was found in the piece, over the break, in the text that the piece is from."""
+        """Return the findings of the piece that span the break, as places in the original text."""
         first, last = self.joint
         start = found.start + first - len(self.left)
         end = found.end + last - len(self.left) - len(self.gap)
@@ -62,7 +62,7 @@ class Piece(NamedTuple):
 
 
 def near(found: Sequence[Candidate], joint: tuple[int, int]) -> Sequence[Candidate]:
-    """Return what was found around a break, as far as lines are read; `found` is that of the leaf, in order."""
+    """Return the findings around a break, as far as lines are read; `found` are those of the leaf, in order."""
     return found[bisect_left(found, (joint[0] - _REACH,)) : bisect_left(found, (joint[1] + 1,))]
 
 
@@ -96,12 +96,15 @@ def _beginning_of_line(text: str) -> str:
 
 
 def _gap_behind(left: str) -> str:
-    """Return the separator of two parts on one line; empty after a sign that joins digits."""
+    """Return the separator of two parts on one line; empty after a character that joins digits."""
     return "" if left[-1] in "-/(" or (left[-1] == "." and left[-2:-1].isdigit()) else " "
 
 
 def joined(text: str, found: Candidate) -> tuple[str, Callable[[str], str]]:
-    """Return a value without the break in it, and what puts the break into its surrogate, at the same place if that is as long."""
+    """Return a value without its break, and a function that puts the break into its surrogate.
+
+    It is at the same place if possible.
+    """
     assert found.joint is not None
     left, right = text[found.start : found.joint[0]], text[found.joint[1] : found.end]
     gap, between = _gap_behind(left), text[slice(*found.joint)]
@@ -144,7 +147,7 @@ def _may_be_a_street(left: str, right: str) -> bool:
 
 
 def holds(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
-    """Return whether what was found in the piece is a value that the break cuts; `others` is what was found around it."""
+    """Return whether a finding in the piece is a value that the break cuts; `others` are the findings around it."""
     left, right = piece.left, piece.right
     if not (found.start < len(left) and len(left) + len(piece.gap) < found.end):
         return False

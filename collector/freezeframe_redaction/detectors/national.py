@@ -72,7 +72,7 @@ def rule(run: runs.NumberRun) -> Candidate | None:
 
 
 def _finder(row: Mapping[str, Any]) -> Find:
-    """Return the check of a number with letters, or with signs of its own."""
+    """Return the check of a number with letters, or with special separators."""
     country, words = row["country"], re.compile(row["words"]) if row["words"] else None
     form = re.compile(rf"(?<![0-9A-Za-z]){row['form']}(?![0-9A-Za-z])", re.IGNORECASE)
     valid = LETTERED[country][1] if row["bare"] else always

@@ -19,7 +19,7 @@ _FORMS = _RULES.forms
 _LOCAL_NETWORK = ipaddress.IPv6Network("fc00::/7")
 _PRIVATE_IP = "PRIVATE_IP"
 _SURROGATE = re.compile(rf"rdxu[{BASE32}]{{6}}:rDx[{BASE62}]{{14}}")
-"""What `surrogates` makes of a user and a password."""
+"""A user and password made by `surrogates`."""
 
 
 def _ipv4(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:

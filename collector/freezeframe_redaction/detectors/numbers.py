@@ -44,7 +44,7 @@ def _card(run: runs.NumberRun) -> Candidate | None:
 
 _OWN: dict[str, runs.Rule] = {"card": _card, "national": national.rule, "phone": phone.rule}
 RULES = tuple(_OWN[row["rule"]] if "rule" in row else runs.rule_of(row, _RULES) for row in _RULES.rows("run"))
-"""The first that takes a run decides."""
+"""The first that accepts a run decides."""
 _WINDOW = 48
 _MIN_FLOAT_DIGITS = 10
 _MIN_CARD, _MAX_CARD = 12, 23
@@ -130,9 +130,9 @@ def _joins(char: str) -> bool:
 
 
 def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
-    """Return whether bare digits can be dismissed at a glance: no word for any class is near, and they are not a card.
+    """Return whether bare digits can be dismissed quickly: no word for any class is near, and they are not a card.
 
-    Most runs are ids, counters and times; this look costs a tenth of the whole reading.
+    Most runs are ids, counters and times; this check costs a tenth of a full reading.
     """
     length = len(raw)
     if length > 19 or (text[end : end + 1] == " " and text[end + 1 : end + 2] in "(-–ofmchwdpFOMCHWDP" and length < 16):
@@ -143,7 +143,7 @@ def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
 
 
 def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candidate, ...]:
-    """Return what the pieces of a run between spaces are: a card first, then the longest at each start."""
+    """Return the findings in the pieces of a run between spaces: a card first, then the longest at each start."""
     spans = _spans(text, start, end)
     a_card = _card_in(text, low, high, spans)
     if a_card is not None:
@@ -159,7 +159,7 @@ def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candi
 
 
 def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return where the pieces between spaces are, longest first at each start; at most eight spaces are looked at."""
+    """Return the places of the pieces between spaces, longest first at each start; at most eight spaces are examined."""
     spaces = [i for i in range(start, end) if text[i] in " \t"][:8]
     ends = [*spaces, end]
     return [
@@ -181,7 +181,7 @@ def _card_in(text: str, low: int, high: int, spans: list[tuple[int, int]]) -> Ca
 
 
 def classify(run: runs.NumberRun) -> Candidate | None:
-    """Return what the run is, by the first rule that takes it."""
+    """Return the class of the run, by the first rule that accepts it."""
     length = len(run.digits)
     if length > 20 or length < 7:
         return None
@@ -207,7 +207,7 @@ _NAMES = {detector.class_: detector.name for detector in reversed(DETECTORS) if 
 
 
 def kind_of(candidate: Candidate, detector: str) -> str:
-    """Return the detector of what was found: numbers share one reading, so the engine knows only one of them."""
+    """Return the detector of a finding: numbers share one reading, so the engine knows only one detector for all."""
     if detector not in _READ:
         return detector
     return f"national id: {candidate.kind}" if candidate.class_ == national.CLASS else _NAMES.get(candidate.class_, detector)

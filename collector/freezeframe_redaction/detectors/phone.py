@@ -21,12 +21,14 @@ _FORMS = _RULES.forms
 
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
-"""Layouts that are evidence enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
-``020 7946 0018`` there, in Japan and in Korea."""
+"""Layouts with a leading zero that are sufficient evidence.
+
+``06 12 34 56 78`` in France, ``07812 448271`` in Britain, ``020 7946 0018`` in Britain, Japan and Korea.
+"""
 
 
 def kind_of(value: str) -> str:
-    """Return the kind of a number that a key or a heading says is one."""
+    """Return the kind of a number that a key or a heading marks as a phone number."""
     digits = "".join(filter(str.isdigit, value))
     return "international" if value[0] == "+" else "international00" if digits[:2] == "00" else national_kind(digits)
 
@@ -112,7 +114,7 @@ def _is_nanp_shaped(digits: str) -> bool:
 
 
 def _is_fictional(digits: str) -> bool:
-    """Return whether a North American number is one for films and books, which no one has: ``(415) 555-0142``.
+    """Return whether a North American number is reserved for films and books: ``(415) 555-0142``.
 
     Source: NANPA, "555 line numbers": 555-0100 to 555-0199.
     """
@@ -120,7 +122,7 @@ def _is_fictional(digits: str) -> bool:
 
 
 def _looks_written(run: runs.NumberRun) -> bool:
-    """Return whether a person may have written it: ``(415) 555-2671``; three plain groups need a valid area."""
+    """Return whether the number looks written by a person: ``(415) 555-2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
 
 
@@ -143,7 +145,7 @@ def _spelled(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]
 
 
 def _class_of(digits: str, before: str) -> str:
-    """Return what the digits are: an empty text if they are few and no word shows their purpose."""
+    """Return the class of the digits: an empty text if they are few and no word shows their purpose."""
     length = len(digits)
     if length == 9 and context.SSN.search(before):
         return "US_SSN"
@@ -157,7 +159,7 @@ def _class_of(digits: str, before: str) -> str:
 
 _MIN_PHONE_DIGITS = 7
 _MIN_UNANNOUNCED_DIGITS = 9
-"""Digits of a number that needs no word: no one counts that far."""
+"""Digits of a number that needs no word: counts are shorter."""
 _SPELLED = Rules("spelled", {**spoken.DIGITS, "run": f"(?i:{spoken.RUN.pattern})"})
 
 DETECTORS = made_of(_SPELLED, _spelled)

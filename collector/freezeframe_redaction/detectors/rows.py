@@ -42,10 +42,10 @@ def reaching(
 
 
 def made_of(rules: Rules, *checks: Callable[..., Any]) -> tuple[Detector, ...]:
-    """Return the detectors of a family's table; `checks` are those that no grammar says.
+    """Return the detectors of a family's table; `checks` are those that no grammar expresses.
 
-    Rows call them by their names, without the underscore, in `find`, `take` and `where`. `by_words` among them makes the check
-    of rows that test words.
+    Rows refer to them by name, without the underscore, in `find`, `take` and `where`. `by_words` among them
+    makes the check of rows that test words.
     """
     named = {**NAMED, **{check.__name__.strip("_"): check for check in checks}}
     made: dict[str, Find] = {}
@@ -79,7 +79,7 @@ def _where(where: str | Sequence[Any], named: Mapping[str, Callable[..., Any]]) 
 
 
 def _taking(rule: Rule, where: Callable[[str], bool]) -> Take:
-    """Return what takes the group of a match as a finding, if `where` holds for it."""
+    """Return a function that takes the group of a match as a finding, if it meets `where`."""
 
     def take(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
         group = rule.group if rule.group >= 0 else match.lastindex or 0
@@ -92,7 +92,8 @@ def _taking(rule: Rule, where: Callable[[str], bool]) -> Take:
 
 def _by_grammar(rule: Rule, named: Mapping[str, Callable[..., Any]]) -> Find:
     """Return the check that the row's pattern matches right after the trigger, up to `back` characters before that, or in the answer
-    to a question that it is in; or around it."""
+    to a question that it is in; or around it.
+    """
     take: Take = (
         named["by_words"](rule) if rule.words else named[rule.take] if rule.take else _taking(rule, _where(rule.where, named))
     )

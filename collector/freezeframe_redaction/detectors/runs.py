@@ -63,7 +63,7 @@ def run_at(text: str, low: int, high: int, start: int, end: int, *, near: tuple[
 
 
 def context_of(text: str, low: int, start: int) -> tuple[str, int]:
-    """Return the text that may say what a number at `start` is, and its hints."""
+    """Return the text before a number at `start` that may reveal its class, and its hints."""
     before = context.before(text, low, start)
     return before, context.hints(before)
 
@@ -88,7 +88,7 @@ Rule = Callable[[NumberRun], "Candidate | None"]
 
 
 def rule_of(row: Mapping[str, Any], rules: Rules) -> Rule:
-    """Return the rule that a row of ``rules/numbers.toml`` spells; the table says what each entry means."""
+    """Return the rule of a row of ``rules/numbers.toml``; the table explains each entry."""
     least, most = row["digits"]
     groups, begins = frozenset(map(tuple, row.get("groups", ()))), tuple(row.get("begins", ()))
     form, raw = (re.compile(rules.filled(row.get(name, ""))) for name in ("form", "raw"))

@@ -51,7 +51,7 @@ def _finder(name: str, head: str, form: str) -> Find:
 
 
 _BLOB = 600
-"""Letters of base64 in a row that are a picture, a vector or a signature, in which any prefix of a key occurs by chance."""
+"""Length of a base64 run that counts as a picture, a vector or a signature, in which any prefix of a key occurs by chance."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 
@@ -97,7 +97,7 @@ def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _end_of_wrapped(text: str, start: int, high: int) -> int | None:
-    """Return the end of a token that a mail or a terminal broke into lines of one length, if that is what begins here."""
+    """Return the end of a token at this place that a mail or a terminal broke into lines of one length, if it is one."""
     line = _FORMS.jwt_line.match(text, start, high)
     lines = [line.group()] if line else []
     end = line.end() if line else start
@@ -153,7 +153,7 @@ def _detector(vendor: Vendor) -> Detector:
 
 
 def _named(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
-    """``WEAVIATE = a1B2...``: only the vendor's name says what the letters are."""
+    """``WEAVIATE = a1B2...``: only the vendor's name shows that it is a key."""
     key, what = match["value"], match["what"]
     if is_marked_secret(key):
         return value(match, CLASS, group="value")

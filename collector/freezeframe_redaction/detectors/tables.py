@@ -1,8 +1,10 @@
-"""Tables in text: CSV, TSV, markdown and the rows of an INSERT. The heading of a column says what its cells are;
-of a record, the place of a field.
+"""Tables in text:
 
-A trigger fires on a heading; the rows below it are read as long as they have as many cells as the heading line. What a cell
-holds must still look like its class, so a column of ``phone`` that holds ``n/a`` or ``string`` stays.
+CSV, TSV, markdown and the rows of an INSERT. The heading of a column determines the class of its cells; in a
+record, the place of a field does.
+
+A trigger fires on a heading; the rows below it are read as long as they have as many cells as the heading line.
+A cell must still look like its class, so ``n/a`` or ``string`` in a column of ``phone`` stays.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _FORMS = _RULES.forms
 
 _MAX_ROWS = 100_000
 _MAX_WORDS = 4
-"""Of a heading; anything longer is a sentence with commas."""
+"""Words of a heading; anything longer is a sentence with commas."""
 _DELIMITERS = "\t|;,"
 _MAX_HEADINGS_LENGTH = 1000
 """Characters of a line of headings."""
@@ -37,13 +39,13 @@ _MAX_LONE_HEADING_LENGTH = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """Content of the cells of a column, or of the fields at one position."""
+    """Class of the cells of a column, or of the fields at one position."""
 
     class_: str
     words: str
     """The headings, as alternatives; a space stands for any joint (``birth date``, ``birth_date``)."""
     look: re.Pattern[str]
-    """What a cell of it looks like."""
+    """Form of its cells."""
     kind: str = ""
 
     @property
@@ -141,7 +143,7 @@ _NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
 
 
 def _judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | None:
-    """Return what the cell holds, or None if it does not look like its column."""
+    """Return the cell's finding, or None if it does not look like its column."""
     value = text[start:end]
     if column.class_ == "PERSON":
         if not _is_name(value, column):
@@ -206,7 +208,7 @@ def _tuples(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
 
 _RECORDS = Rules("segments")
 _Parts = Mapping[int, TableColumn]
-"""Component of a field, counted from one -> what it holds."""
+"""Component of a field, counted from one -> its class."""
 _FIELDS: Final = _COLUMN_OF | {row["name"]: _column_of(row, _RECORDS) for row in _RECORDS.rows("column")}
 _PARTS: Final[Mapping[str, _Parts]] = {
     name: {int(at): _FIELDS[column] for at, column in parts.items()} for name, parts in _RECORDS.entries("parts").items()
@@ -214,7 +216,7 @@ _PARTS: Final[Mapping[str, _Parts]] = {
 
 
 def _fields(name: str) -> Mapping[str, Mapping[int, _Parts]]:
-    """Return a table of segments: the name of each -> its fields, counted from one -> what their components hold."""
+    """Return a table of segments: the name of each -> its fields, counted from one -> the classes of their components."""
     return {
         segment: {int(at): _PARTS[part] for places, part in fields.items() for at in places.split()}
         for segment, fields in _RECORDS.entries(name).items()

@@ -48,7 +48,10 @@ class TenantKey:
 
     @property
     def check(self) -> str:
-        """Return what distinguishes the key from another one with the same id. Reveals nothing about the secret."""
+        """Return the check value that distinguishes the key from another one with the same id.
+
+        Reveals nothing about the secret.
+        """
         return _check(self.secret)
 
     @classmethod
@@ -59,7 +62,7 @@ class TenantKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRing:
-    """All key versions of all tenants in one directory; the newest version of each is the one to redact with."""
+    """All key versions of all tenants in one directory; the newest version of each is used for redaction."""
 
     directory: Path
     keys: tuple[TenantKey, ...] = ()
@@ -87,7 +90,7 @@ class KeyRing:
 def load_or_create_keys(directory: Path, *, redacted: Path | None = None) -> KeyRing:
     """Load every key below `directory`, creating the directory and the key of tenant ``default`` if it is missing.
 
-    `redacted` is what was redacted with that key, if anything was: then a missing key is lost, and none is created.
+    `redacted` names data redacted with that key, if any: in that case a missing key is lost, and none is created.
 
     Raises:
         ConfigError: a key file cannot be read, is of another version, is open to other users, or is lost.
@@ -115,12 +118,12 @@ def _restore(directory: Path) -> str:
 
 
 def keys_apart(data: Path, name: str, chosen: Path | None = None) -> Path:
-    """Return the folder of keys of a data directory, which is a link: a copy of the data alone holds no key.
+    """Return the folder of keys of a data directory, which is a link, so that a copy of the data alone has no key.
 
     Args:
         data: the data directory.
         name: of the folder in it.
-        chosen: where the keys are. By default a new folder in the user's state directory; for a user who has none, or whose
+        chosen: the folder of the keys. By default a new one in the user's state directory; for a user who has none, or whose
             home is the data directory, the folder itself.
 
     Raises:
@@ -194,9 +197,9 @@ def _create(directory: Path, tenant: str, version: int) -> TenantKey:
 
 
 def create_key_file(path: Path, key_id: str, secret: bytes) -> tuple[str, bytes]:
-    """Write a key, readable by its owner only, and return it; if the file already exists, return what it holds.
+    """Write a key, readable by its owner only, and return it; if the file already exists, return its key.
 
-    In a folder with a root key, the secret is derived from it, and the file has only what shows whether it is the right one.
+    In a folder with a root key, the secret is derived from it, and the file has only a check value.
     """
     body = {"version": _VERSION, "id": key_id}
     root = derived(path.parent, key_id, len(secret))

@@ -1,6 +1,7 @@
 """A root key that is kept elsewhere, from which the keys of all tenants are derived.
 
-A folder of keys may hold ``root.toml``, which says where the root key comes from: an environment variable, a file, or a command
+A folder of keys may contain ``root.toml``, which names the source of the root key: an environment variable, a
+file, or a command
 that asks a key management service or a keyring. New key files in the folder then hold no secret. The root key is fetched once
 per process and never written.
 """
@@ -25,10 +26,10 @@ _EXPECTED: Final = 'one of: command = ["vault", "..."], env = "NAME", file = "/p
 
 
 def derived(directory: Path, key_id: str, size: int) -> bytes | None:
-    """Return the secret of `size` bytes (64 at most) that the folder's root key gives for the id; None if it has no root key.
+    """Return the secret of `size` bytes (64 at most) that the folder's root key gives for the id; None without a root key.
 
     Raises:
-        ConfigError: the folder says where a root key is, but it cannot be had.
+        ConfigError: the folder names a root key that cannot be read.
     """
     path = directory / FILE
     if not path.is_file():
@@ -68,7 +69,7 @@ def _fetch(path: Path, text: str) -> bytes:
 
 
 def _run(path: Path, command: list[str]) -> bytes:
-    """Return what the command prints; what it says of a fault is not shown, as it may quote a secret."""
+    """Return the command's output; its error messages are not shown, as they may quote a secret."""
     do = f"run it yourself: {command[0]}"
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE_S, check=False)

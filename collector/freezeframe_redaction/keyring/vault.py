@@ -1,8 +1,9 @@
-"""The vault: the way back from a surrogate, for the few who may take it. Off unless a collector is configured to keep one.
+"""The vault: the originals of surrogates, for the few who may see them. Off by default.
 
 Next to the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (for a collector, a run) has
-its own data key, wrapped by the tenant's vault key, so forgetting one subject means destroying one key: what it sealed is noise
-from then on. Vault keys are not the surrogate keys, and are versioned. Every reveal is written to the log before the value is
+its own data key, wrapped by the tenant's vault key, so forgetting one subject means destroying one key: its
+sealed values are noise from then on. Vault keys are not the surrogate keys, and are versioned. Every reveal is
+written to the log before the value is
 handed out.
 """
 
@@ -106,7 +107,7 @@ class Vault:
         Shape: `originals` maps a surrogate to (class, original).
 
         Raises:
-            RunError: the subject was forgotten; nothing about it is kept again under the same name.
+            RunError: the subject was forgotten; no value is kept again under the same name.
         """
         with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")  # if two processes seal for one subject, one makes its key
@@ -125,7 +126,7 @@ class Vault:
             connection.executemany("INSERT OR IGNORE INTO sealed VALUES (?, ?, ?, ?, ?)", rows)
 
     def seal_again(self, tenant: str, subject: str, surrogates: Iterable[str]) -> None:
-        """Keep for this subject, too, what is sealed for another one of the tenant; what is sealed for none is left out.
+        """Keep values sealed for another subject of the tenant for this one, too; unsealed ones are left out.
 
         Raises:
             RunError: the subject was forgotten.
@@ -141,7 +142,7 @@ class Vault:
     def reveal(self, tenant: str, surrogate: str, *, who: str, reason: str, subject: str | None = None) -> str | None:
         """Return the original of a surrogate, or None if it is gone. Logged before it is returned.
 
-        `subject` limits the search to what is sealed for that one.
+        `subject` limits the search to its own values.
 
         Raises:
             PermanentStoreError: the ciphertext or its key was tampered with.
@@ -212,7 +213,7 @@ class Vault:
             )
 
     def tenants(self) -> tuple[str, ...]:
-        """Return whose originals are kept."""
+        """Return the tenants with kept originals."""
         with self._connect() as connection:
             return tuple(name for (name,) in connection.execute("SELECT DISTINCT tenant FROM data_key ORDER BY tenant"))
 
@@ -228,7 +229,7 @@ class Vault:
     def _open(
         self, connection: sqlite3.Connection, tenant: str, surrogate: str, subject: str | None = None
     ) -> tuple[str, str] | None:
-        """Return class and original of a surrogate, of whichever subject still has a key."""
+        """Return class and original of a surrogate, from any subject that still has a key."""
         rows = connection.execute(
             "SELECT subject, class, ciphertext FROM sealed WHERE tenant = ? AND surrogate = ? AND subject = ifnull(?, subject)",
             (tenant, surrogate, subject),

@@ -47,7 +47,7 @@ class VaultPlace:
 
 
 def vault_of(data_directory: Path, keys: Path | None = None) -> VaultPlace:
-    """Return where the vault of a collector is, with the keys that its data directory links to if no others are named."""
+    """Return the place of a collector's vault, with the keys that its data directory links to unless others are named."""
     return VaultPlace(file=data_directory / f"{VAULT}.db", keys=keys or data_directory / VAULT_KEYS)
 
 

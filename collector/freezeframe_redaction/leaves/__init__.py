@@ -1,1 +1,1 @@
-"""From a value to its leaves and back: JSON, bodies, streams, and every other byte stays as it was."""
+"""From a value to its leaves and back: JSON, bodies, streams; every other byte stays unchanged."""

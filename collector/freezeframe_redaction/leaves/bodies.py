@@ -27,12 +27,12 @@ from freezeframe_schemas.wire import eventstream
 
 _MAX_DECODED = 64_000_000
 _COMPRESSED = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
-"""How compressed bodies begin, for those without a header that says so, such as uploads."""
+"""First bytes of compressed bodies, for those without a header, such as uploads."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedactedBody:
-    """A redacted body; `omitted` says why there is none."""
+    """A redacted body; `omitted` is the reason for a missing one."""
 
     body: str | bytes
     sizes: tuple[int, ...] = ()
@@ -41,12 +41,12 @@ class RedactedBody:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A body in progress: what is to be settled with the rest of the span, and what to do with the result."""
+    """A body in progress: its parts to settle with the rest of the span, and the function to finish it."""
 
     nodes: tuple[tree.Tree, ...]
     """The trees of the text, if it is a stream or came in chunks."""
     finish: Callable[[str], RedactedBody]
-    """Makes the body from the settled nodes and from what the text became."""
+    """Makes the body from the settled nodes and the redacted text."""
     text: str = ""
     """The whole body, if it is one text."""
 
@@ -116,7 +116,7 @@ def decode(body: bytes, encoding: str) -> bytes | None:
 
 
 def _decode_one(body: bytes, encoding: str) -> bytes | None:
-    """Return what a body holds, of a broken-off one what it held; None if there is more that cannot be read."""
+    """Return the content of a body, as far as it arrived; None if there is more that cannot be read."""
     out = bytearray()
     try:
         for piece in decompressed(body, encoding, _MAX_DECODED):
@@ -256,7 +256,7 @@ _INNER = re.compile(rb'^\{[^{}]{0,200}"bytes" ?: ?"([A-Za-z0-9+/=]+)"')
 def _stream_lines(text: str) -> list[tuple[int, int]] | None:
     """Return the spans of the lines of a server-sent or newline-delimited stream; None if the text is not one.
 
-    Every line that holds text is returned, comments and unknown fields too, so that nothing is skipped.
+    Every line with text is returned, comments and unknown fields too, so that nothing is skipped.
     """
     head = text[:64].lstrip("\ufeff\r\n ")
     sse = head.startswith(("data:", "event:", "id:", "retry:", ":"))

@@ -1,6 +1,6 @@
-"""What the key of a value says about it: ``{"phone": "4155550100"}`` is a phone number because its key shows so.
+"""The meaning of a value's key: ``{"phone": "4155550100"}`` is a phone number because of its key.
 
-A key that does not look like an identifier may hold private data itself, and is then read like a value.
+A key that does not look like an identifier may contain private data itself, and is then read like a value.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ class KeyContext(NamedTuple):
     """Meaning of one key."""
 
     prefix: str
-    """How it is put before its value as context, ``"phone: "``; empty if it says nothing."""
+    """Its form as context before the value, ``"phone: "``; empty if it is not informative."""
     defers: bool
-    """The key around it may say more: ``{"phone": {"number": ...}}``."""
+    """The key around it may be more informative: ``{"phone": {"number": ...}}``."""
     plain: bool
-    """It is an identifier, which names a field and holds no private data."""
+    """It is an identifier, which names a field and contains no private data."""
     least: int
     """Smaller numbers are not findings: codes have three digits, numbers of people five, cards without a word twelve."""
     is_nobodys: bool = False
-    """Its value is not a person's name, though a person may be called the same: ``{"city": "Austin"}``."""
+    """Its value is not a person's name, although a person may have the same name: ``{"city": "Austin"}``."""
 
 
 class KeyContexts(dict[str, KeyContext]):
-    """Key -> what it says, filled as keys are met, and emptied when it has grown too large."""
+    """Key -> its meaning, filled on demand, and emptied when it has grown too large."""
 
     def __init__(self, telling: frozenset[str] = frozenset()) -> None:
-        """`telling` are keys that a policy or one of its classes names: they say what their value is."""
+        """`telling` are keys that a policy or one of its classes names: they determine their value's class."""
         super().__init__()
         self._telling = telling
         self._base: KeyContexts | None = None
         self.wanted: frozenset[str] = frozenset()
-        """Words that are leaves wherever they are a whole value: forms of what the run's cast holds."""
+        """Words that are leaves wherever they are a whole value: forms of the values in the run's cast."""
 
     def wanting(self, words: frozenset[str]) -> KeyContexts:
         """Return a copy that also looks for words."""
@@ -89,7 +89,7 @@ class KeyContexts(dict[str, KeyContext]):
         return KeyContext(f"{key}: ", generic, plain, MIN_NUMBER if _CODE.search(key) else _MIN_NAMED_NUMBER, nobodys)
 
     def prefix(self, key: str, parent: str) -> str:
-        """Return how the key and the key around it are put before a value as context."""
+        """Return the key and the key around it as context before a value."""
         held = self[key]
         around = self[parent].prefix if held.defers and parent else ""
         return (around if key in SPEAKS_FOR_PARENT else f"{parent} {key}: ") if around else held.prefix
@@ -109,7 +109,7 @@ def _is_plain(key: str) -> bool:
 
 
 def field_name(held: Mapping[str, Any], key: str, keys: KeyContexts) -> str:
-    """Return what ``{"name": "email", "value": ...}`` or ``{"type": "phone", "number": ...}`` calls its value, else the key."""
+    """Return the field name in ``{"name": "email", "value": ...}`` or ``{"type": "phone", "number": ...}``, else the key."""
     for name in ("name", "key", "field", "label"):
         name_value = held.get(name)
         if type(name_value) is str and len(name_value) < 40:

@@ -1,6 +1,6 @@
 """Put changed leaves back into their text so that every other byte stays.
 
-A change inside a JSON string is written where the string's own spelling puts it: escapes before and after it stay unchanged.
+A change inside a JSON string is placed by the string's own spelling: escapes before and after it stay unchanged.
 `walk` reads the leaves; both count strings and numbers in the same order.
 """
 
@@ -19,11 +19,11 @@ _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*|NaN|
 """A string or a number, including what Python's parser takes for one."""
 _ESCAPE: Final = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _BETWEEN_STRINGS: Final = ",:[]{} \t\r\n0123456789+-.eEtrufalsnNIiy"
-"""What may be between the end of one JSON string and the beginning of the next."""
+"""Text that may be between the end of one JSON string and the beginning of the next."""
 _spell_ascii: Final = json.JSONEncoder().encode
 _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F]))")
 _NOT_OF_ASCII: Final = re.compile(r"\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
-"""What the two spellings above never write: if a JSON text has none of it, each of its strings has that spelling."""
+"""Characters that the two spellings above never write: in a JSON text without them, each string has that spelling."""
 _MAX_SEARCHED: Final = 64
 """Texts that are searched for one by one; for more, reading the JSON token by token costs less, at a constant cost."""
 
@@ -37,9 +37,9 @@ def render(node: Tree) -> str:
 
 
 def as_number(made: str, value: float, surrogates: dict[str, str]) -> float:
-    """Return what the number `value` became: an integer, or a float if that is one.
+    """Return the new number for `value`: an integer, or a float if that is one.
 
-    A float that cannot hold all the digits holds others; these are the surrogate, then.
+    A float that cannot hold all the digits is rounded, and its digits are the surrogate.
     """
     if isinstance(value, int):
         return int(made)
@@ -50,7 +50,7 @@ def as_number(made: str, value: float, surrogates: dict[str, str]) -> float:
 
 
 def apply(text: str, edits: Sequence[Span]) -> str:
-    """Return the text with the edits made, or the same object without edits."""
+    """Return the edited text, or the same object without edits."""
     if not edits:
         return text
     pieces: list[str] = []
@@ -64,13 +64,13 @@ def apply(text: str, edits: Sequence[Span]) -> str:
 
 
 def edits_of(node: Tree) -> list[Span]:
-    """Return all edits below the node as edits of its own text."""
+    """Return all edits below the node as edits of the node's text."""
     spell = _spell_ascii if node.raw.isascii() else _spell_utf8
     return _placed(node, lambda leaf: leaf.edits, lambda new: spell(new)[1:-1], rest=".0")
 
 
 def findings_of(node: Tree) -> list[Span]:
-    """Return all findings below the node as spans of its own text."""
+    """Return all findings below the node as spans of the node's text."""
     return _placed(node, lambda leaf: leaf.findings, lambda note: note)
 
 
@@ -115,8 +115,8 @@ def _count(raw: str, pending: Sequence[_Pending], rest: str) -> Iterator[Span]:
 def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
     """Return the same by searching for the spelling of each leaf, or None if that is ambiguous.
 
-    There is none if a text can be spelled in one way only, and that spelling occurs in the raw text as often as leaves with it
-    are wanted. (The law is `test_searching_and_counting_agree`.)
+    It is unambiguous if a text has only one spelling, which occurs in the raw text as often as it is wanted.
+    (The law is `test_searching_and_counting_agree`.)
     """
     spell = _speller(raw)
     if spell is None:
@@ -149,7 +149,7 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
 
 
 def _starts(raw: str, spelling: str, most: int) -> list[int]:
-    """Return where the spelling occurs in the text, without overlap: up to one place more than `most`."""
+    """Return the places of the spelling in the text, without overlap: up to one more than `most`."""
     starts: list[int] = []
     at = raw.find(spelling)
     while at >= 0 and len(starts) <= most:
@@ -159,7 +159,7 @@ def _starts(raw: str, spelling: str, most: int) -> list[int]:
 
 
 def _speller(raw: str) -> Callable[[str], str] | None:
-    """Return how every string of the JSON text is spelled, or None if there may be several ways."""
+    """Return the spelling of every string of the JSON text, or None if there may be several."""
     if ("\\u" not in raw and "\\/" not in raw) or _NOT_OF_UTF8.search(raw) is None:
         return _spell_utf8
     if not raw.isascii() or "\x7f" in raw:

@@ -1,7 +1,7 @@
-"""Put the pieces of a stream together, and split what was changed again at the same places.
+"""Join the pieces of a stream, and split the changed text again at the same places.
 
 The pieces of one channel (one choice's content, one tool call's arguments) spell one text, which is redacted like any other.
-What a generator yields may be pieces of one text, or values: each is read by itself, and then the text that they spell.
+The items of a generator may be pieces of one text, or values: each is read alone, and then the text that they spell.
 An edit that crosses pieces is split in proportion, so a surrogate is split like its value was; pieces without an edit stay
 unchanged.
 """
@@ -38,9 +38,9 @@ class Stream:
             leaf.findings = findings
 
     def cross(self, known: Sequence[tuple[int, int]] = (), *, cut: bool = True) -> bool:
-        """Pass on to the pieces what is found over a border of them, in place of what was found there in a piece alone.
+        """Pass findings that cross a border on to the pieces, in place of findings there in a single piece.
 
-        `known` is what stays: a surrogate that the pieces spell. Return whether anything was passed on.
+        `known` are surrogates that the pieces spell, which stay. Return whether any finding was passed on.
         """
         edits = self.crossing(splice.edits_of(self.node))
         stay = self.crossing([(start, end, "") for start, end in known])
@@ -65,13 +65,13 @@ def _instead(spans: Sequence[tree.Span], places: Sequence[tree.Span], new: Seque
 
 
 _JOINS: Final = frozenset("._-+@%/:=")
-"""What stands inside values: a piece that ends or begins with it is not the whole of one."""
+"""Characters inside values: a piece that ends or begins with one is not a whole value."""
 
 
 def spelled(leaves: Iterable[tree.Leaf], known: Callable[[str], Sequence[tuple[int, int]]] = lambda text: ()) -> list[Stream]:
-    """Return the texts that pieces of a generator may spell; each leaf holds what was found in it alone.
+    """Return the texts that pieces of a generator may spell; each leaf has its own findings.
 
-    A piece that is the whole of a value is not joined to others: ``"Maria", "maria@corp.io"`` is a list. A surrogate,
+    A piece that is a whole value is not joined to others: ``"Maria", "maria@corp.io"`` is a list. A surrogate,
     which `known` finds, is one, too.
     """
     groups: dict[tree.Channel, list[tree.Leaf]] = {}
@@ -128,7 +128,7 @@ def _assemble(pieces: Sequence[tree.Leaf], keys: KeyContexts, deadline: Deadline
 
 
 _Share = Callable[[str, int, int, int], str]
-"""``share(note, left, right, length)``: what of a span's note a piece gets that holds ``left`` to ``right`` of its length."""
+"""``share(note, left, right, length)``: the part of a span's note for a piece from ``left`` to ``right`` of its length."""
 
 
 def _in_proportion(note: str, left: int, right: int, length: int) -> str:

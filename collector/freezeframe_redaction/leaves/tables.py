@@ -1,6 +1,7 @@
-"""Find the tables of many rows in a text: CSV and TSV, markdown, what programs of databases print, lines of JSON.
+"""Find the tables of many rows in a text:
 
-Only where they are and what their cells are: what a column holds is judged once for all of its cells (`redacting.columns`).
+CSV and TSV, markdown, output of database clients, lines of JSON. Only their places and cells: the class of a
+column is judged once for all of its cells (`redacting.columns`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 MIN_ROWS: Final = 20
 """Rows of a table that is judged by its columns."""
 _MAX_STARTS: Final = 40
-"""Places of a text where a table without a ruler is looked for."""
+"""Places of a text where a table without a ruler is searched."""
 _MAX_HEADINGS_LENGTH: Final = 1000
 """Characters of a line of headings."""
 _DELIMITERS: Final = "\t|;,"
@@ -24,7 +25,7 @@ _QUOTED: Final = re.compile(r""" ?(?:"(?:[^"\n]|"")*"|'(?:[^'\n]|'')*')""")
 _FENCE: Final = re.compile(r"(?m)^[ \t]*```\w{0,12}\r?\n|^\r?\n")
 
 Cell = tuple[int, int]
-"""Where its text begins and ends, without quotes and spaces around it."""
+"""Start and end of its text, without quotes and spaces around it."""
 
 
 class Table(NamedTuple):
@@ -84,7 +85,7 @@ _QUOTES: Final = " \"'\r"
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Yield where a line of headings may begin: before a ruler, or at the beginning of a text, a block or a paragraph."""
+    """Yield possible starts of a line of headings: before a ruler, or at the beginning of a text, a block or a paragraph."""
     if "--" in text:
         for ruler in _RULER.finditer(text):
             yield text.rfind("\n", 0, max(0, ruler.start() - 1)) + 1

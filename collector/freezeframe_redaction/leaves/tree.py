@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 Channel = tuple[object, ...]
 """What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
 Span = tuple[int, int, str]
-"""Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
+"""Start, end, and a note: the new text of an edit, or the data of a finding."""
 
 
 class KeyColumn:
@@ -18,14 +18,14 @@ class KeyColumn:
     def __init__(self, key: str, headings: Sequence[str]) -> None:
         self.key = key
         self.headings = headings
-        """Those of the whole table."""
+        """The headings of the whole table."""
         self.is_judged = False
         self.class_ = ""
-        """What all of its values are, once that is judged; empty if each is read by itself."""
+        """The class of all of its values, once judged; empty if each is read alone."""
         self.holds_things = False
-        """It names no people, though a person may be called the same."""
+        """It does not name people, although a person may have such a name."""
         self.kinds: dict[str, str | None] = {}
-        """Value -> the kind of it, None if it has not the form of one."""
+        """Value -> its kind, None if it does not have the form of one."""
 
 
 class Columns(dict[tuple[str, str], KeyColumn]):
@@ -69,17 +69,17 @@ class Leaf:
         """Its key shows that it is not a person's name."""
         self.child: Tree | None = None
         self.column: KeyColumn | None = None
-        """That of the table of many rows in which it is."""
+        """Its column in a table of many rows."""
         self.channel: Channel | None = None
-        """Which stream of deltas the text is a piece of, if it is one."""
+        """The stream of deltas to which the text belongs, if any."""
         self.piece_of: Channel | None = None
-        """Which text it may be a piece of, or a value by itself: what a generator yielded."""
+        """The text to which a generator's item may belong; it may also be a value of its own."""
         self.edits: Sequence[Span] = ()
-        """What is replaced in the text, in order, without overlap."""
+        """Replacements in the text, in order, without overlap."""
         self.findings: Sequence[Span] = ()
-        """What was found in the text; the note is the redactor's."""
+        """Findings in the text; the note is the redactor's."""
         self.forms: Sequence[tuple[str, str]] = ()
-        """What replaces forms of the run's values in it, each with its class."""
+        """Replacements of forms of the run's values in it, each with its class."""
 
 
 SharedLeaves = dict[str, Leaf]

@@ -1,6 +1,6 @@
-"""What replaces texts that could not be read in time: a keyed hash, the same for the same text and key.
+"""Replace texts that could not be read in time with a keyed hash, the same for the same text and key.
 
-The longest texts go first, so that what a span says in short ones stays.
+The longest texts go first, so that a span's short ones stay.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ CLASS: Final = "UNREAD"
 _SPAN_TOO_SLOW: Final = "redaction took too long (redaction.span_cpu_s)"
 REQUEST_TOO_SLOW: Final = "redaction of its request took too long (redaction.request_cpu_s)"
 _MAX_NAME_LENGTH: Final = 64
-"""Characters of an attribute's name that stays, whatever is said with it."""
+"""Length up to which an attribute's name always stays."""
 _T = TypeVar("_T", SpanRecord, Resource, Scope)
 _Visit = Callable[[AttributeValue], AttributeValue]
 _IsKept = Callable[[str, AttributeValue], bool]
 
 
 def why_unread(allowance: Allowance) -> str:
-    """Return why a span is not read: the time of its request is over, or else its own will be."""
+    """Return the reason why a span is not read: the time of its request is over, or else its own will be."""
     return REQUEST_TOO_SLOW if allowance.to_read.has_passed() else _SPAN_TOO_SLOW
 
 
@@ -38,7 +38,7 @@ def hash_of(prf: Prf, value: AttributeValue) -> str:
 def shorten(item: _T, most: int, prf: Prf, is_kept: _IsKept) -> tuple[_T, dict[str, str]]:
     """Return the item with its longest texts as keyed hashes, and the hashes; the others have at most `most` characters.
 
-    `is_kept` says which attributes (name, value) the redactor does not read: they stay however long they are.
+    `is_kept` selects the attributes (name, value) that the redactor does not read: they stay, however long.
     """
     lengths: list[int] = []
     hashes: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _longest_that_fits(lengths: Sequence[int], most: int) -> int:
 
 
 def _length(value: AttributeValue) -> int:
-    """Return how many characters there are to read; a number is read at once."""
+    """Return the number of characters to read; numbers do not count."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, Mapping):

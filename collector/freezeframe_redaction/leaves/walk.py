@@ -1,7 +1,8 @@
 """Walk a text that may be JSON down to its leaves.
 
-Strings inside JSON that are JSON again are walked too. Keys are context for their values, and separate leaves if they do not
-look like identifiers. orjson does the parsing; if its result may differ from the text (repeated keys, lone surrogates), the
+Strings inside JSON that are JSON again are walked too. Keys are context for their values, and separate leaves
+if they do not look like identifiers. orjson does the parsing; if its result may differ from the text (repeated
+keys, lone surrogates), the
 slower parser that keeps everything takes over. Text that is not JSON is one leaf. `splice` writes changed leaves back.
 """
 
@@ -24,15 +25,16 @@ DELTA_KEYS: Final = frozenset(
     "delta content text arguments partial_json thinking reasoning reasoning_content refusal transcript completion response"
     " input generated_text outputText summary_text yields".split()
 )
-"""Keys under which providers send text piece by piece, and the one under which we keep what a generator yielded."""
+"""Keys under which providers send text piece by piece, and the one under which a generator's items are recorded."""
 _SHORT_PIECE: Final = 12
 """Mean length of the pieces of a model's stream, at most: each is a token or a few."""
 
 
 def spell_one_text(items: list[Any]) -> bool:
-    """Return whether yielded texts are pieces of one, as a model streams them, and not separate values: they carry its spaces.
+    """Return whether yielded texts are pieces of one streamed text, and not separate values.
 
-    Lines do so, too, and short pieces with a line break; one line among longer texts is a value like them.
+    Pieces contain the text's spaces. So do lines, and short pieces with a line break; one line among longer
+    texts is a value like them.
     """
     texts = [item for item in items if type(item) is str and item]
     for item in items:
@@ -46,7 +48,7 @@ def spell_one_text(items: list[Any]) -> bool:
 
 
 MAX_DEPTH: Final = 8
-"""JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
+"""Depth of JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
 _YIELDS: Final = "yields"
 _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
@@ -60,7 +62,7 @@ ASKS: Final = frozenset(["assistant", "model", "ai"])
 """Roles of models."""
 _ANSWERS: Final = frozenset(["user", "human"])
 _SAID: Final = frozenset(["content", "text"])
-"""Keys of what a role says."""
+"""Keys of a message's text next to its role."""
 _LAST_QUESTION: Final = re.compile(r"[^.!?？؟\n\x1f]{2,120}[?？؟][\"”»)*_]{0,3}\s{0,3}\Z")
 _MAX_QUESTION_LENGTH: Final = 130
 _MAX_ANSWER_LENGTH: Final = 80
@@ -79,7 +81,7 @@ def parse_tree(
 ) -> Tree:
     """Return the tree of the text found under the key.
 
-    `stream` marks one event of a stream. `keys` says what keys say about their values. `shared` are leaves that trees which
+    `stream` marks one event of a stream. `keys` gives the meaning of keys. `shared` are leaves that trees which
     are settled together have in common: what becomes of such a leaf becomes of its text everywhere.
 
     Raises:
@@ -178,7 +180,7 @@ _LINE: Final = re.compile("[^\n]+")
 
 
 def _plant_lines(text: str, keys: KeyContexts, depth: int, deadline: Deadline) -> Tree:
-    """Return the tree of a text whose lines are JSON objects; a line that is not one is read as a text."""
+    """Return the tree of a text whose lines are JSON objects; any other line is read as a text."""
     leaves: list[Leaf] = []
     starts: list[int] = []
     columns: Columns | None = None
@@ -233,7 +235,7 @@ _MIN_CELL_LENGTH: Final = 3
 
 
 def _key_of(heading: str, keys: KeyContexts) -> str:
-    """Return the key that a heading stands for: ``First Name`` is ``first_name``."""
+    """Return the key for a heading: ``First Name`` is ``first_name``."""
     return heading if keys.is_told(heading) else heading.replace(" ", "_")
 
 
@@ -241,7 +243,7 @@ _MESSAGE_KEYS: Final = frozenset(["role", "content", "parts", "call_id", "tool_c
 
 
 def is_record(item: Any) -> bool:
-    """Return whether an object is a record of data, and no message or part of one: these grow by one another (`histories`)."""
+    """Return whether an object is a record of data, and not (part of) a message, as in growing `histories`."""
     return type(item) is dict and _MESSAGE_KEYS.isdisjoint(cast("dict[str, Any]", item))
 
 
@@ -255,7 +257,7 @@ def _load_pairs(text: str) -> Any:
 
 
 _words: set[str] = set()
-"""Values seen that are words like ``assistant``: they hold nothing, unless their key makes them a name or a password."""
+"""Values seen that are words like ``assistant``: they are not private, unless their key makes them a name or a password."""
 
 
 class _Walk:
@@ -447,7 +449,7 @@ class _Walk:
             self._add(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True), ordinal)
 
     def _turn(self, text: str) -> str:
-        """Return what was asked, as context, if the text is a user's answer to a model's question."""
+        """Return the question as context, if the text is a user's answer to a model's question."""
         asked, self._asked = self._asked, ""
         if self._role in ASKS and (question := _LAST_QUESTION.search(text, max(0, len(text) - _MAX_QUESTION_LENGTH))):
             self._asked = f"{question.group().strip()}\nA: "
@@ -487,7 +489,7 @@ class _Walk:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether the text is a word in small letters, as programs use them: as a whole value it holds nothing by itself."""
+    """Return whether the text is a lower-case word, as programs use them: as a whole value it is not private on its own."""
     return text.islower() and text.isidentifier() and text.isascii()
 
 

@@ -1,8 +1,9 @@
-"""Marks: a text with each private value in it as a token, and what is known about the value behind a token.
+"""Marks: a text with each private value in it as a token, and the known facts about the value behind a token.
 
-A recorded text holds surrogates; a live one holds surrogates that the replay handed out, and whatever the program adds.
-Both are marked in the same way, so that texts that agree around their values can be compared value by value
-(`freezeframe_replay` does). A token names its value: equal values have equal tokens, in every text of one `Marker`.
+A recorded text contains surrogates; a live one contains surrogates that the replay handed out, and the
+program's additions. Both are marked in the same way, so that texts that agree around their values can be
+compared value by value (`freezeframe_replay` does). A token names its value: equal values have equal tokens, in
+every text of one `Marker`.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class Paired:
 
 
 class SecondForms:
-    """Replaces forms of the values that it was given, each by the same form of the value's surrogate."""
+    """Replaces forms of given values, each by the same form of the value's surrogate."""
 
     def __init__(self, maker: MakesSurrogates, *, by_key: frozenset[str] = frozenset()) -> None:
-        """`by_key` are words of the run's surrogates, in small letters, if the maker has the key."""
+        """`by_key` are words of the run's surrogates, in lower case, if the maker has the key."""
         self._maker = maker
         self._by_key = by_key
         self._indexes = Indexes(maker)
@@ -67,7 +68,7 @@ class SecondForms:
         self._values = self._values.joined(Cast(members=(*members, *words)))
 
     def replaced(self, live: str, recorded: str) -> str:
-        """Return the live text with each form replaced whose surrogate's form is in the recorded one."""
+        """Return the live text with those forms replaced whose surrogate's form is in the recorded one."""
         if self._by_key:
             self._learn_by_key(live)
         for cast in (self._names, self._values):  # *jbrandt* may be taken for its own name, too
@@ -85,7 +86,7 @@ class SecondForms:
         return "".join([*made, live[past:]])
 
     def _learn_by_key(self, text: str) -> None:
-        """Add the words of the text that the key makes words of the run's surrogates: only another text says they are names."""
+        """Add the words of the text whose surrogates by the key are words of the run's: only another text shows the names."""
         words = {word: self._maker.make(NAME, "", word).lower() in self._by_key for word in set(_WORD.findall(text))}
         names = (tuple(name.group().split()) for name in _NAME_OF_SEVERAL.finditer(text))
         self.learn(
@@ -102,11 +103,11 @@ TOKEN: Final = re.compile(f"<{_SALT}([A-Z_0-9]+):([0-9]+)>")
 """A token: the class, and the number of the value. In ASCII, so that no escape of JSON changes it."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _MIN_PIECE_LENGTH: Final = 5
-"""Letters and digits of the shortest part of a surrogate that says where a value comes from."""
+"""Letters and digits of the shortest part of a surrogate that reveals a value's origin."""
 _COMMON_PIECES: Final = frozenset({"example", "com", "street"})
 """Parts that surrogates share with ordinary texts."""
 _MARKS_OF_SECRETS: Final = ("rdx", "facade")
-"""The other parts of a secret's surrogate come from its kind: ``github_pat``, ``BEGIN PRIVATE KEY``."""
+"""Marks of a secret's surrogate. Its other parts come from its kind: ``github_pat``, ``BEGIN PRIVATE KEY``."""
 _NINES: Final = re.compile(r"9{3,4}")
 _COARSE: Final = "DOB"
 
@@ -123,13 +124,13 @@ class Value:
 
     @property
     def canonical(self) -> str:
-        """Return what is equal about equal values of the class."""
+        """Return the canonical form, equal for equal values of the class."""
         entry = CLASSES.get(self.class_)
         return entry.canonical(self.text, self.kind) if entry else self.text
 
     @property
     def is_shared(self) -> bool:
-        """Return whether, taken as a surrogate, it stands for several values: a code of nines, a year of birth."""
+        """Return whether, as a surrogate, it covers several values: a code of nines, a year of birth."""
         return self.class_ == _COARSE or _NINES.fullmatch(self.text) is not None
 
 
@@ -159,7 +160,7 @@ class Marker:
         self.own: dict[Member, None] = {}
         """The values in the texts that are not surrogates."""
         self.own_names: dict[tuple[str, ...], None] = {}
-        """The words of each name of several words among them."""
+        """The words of each multi-word name among them."""
 
     @property
     def has_key(self) -> bool:
@@ -199,7 +200,7 @@ class Marker:
         )
 
     def is_derived(self, value: Value) -> bool:
-        """Return whether a value that is not a surrogate was made from one: it holds a part of one, or is a part of one."""
+        """Return whether a value other than a surrogate was derived from one: it contains a part of one, or is a part."""
         held = self._derived.get(value.text)
         if held is None:
             bare = _bare(value.text)
@@ -219,7 +220,7 @@ class Marker:
         return bool(self._addresses)
 
     def second_forms(self, paired: Mapping[tuple[str, str], str]) -> SecondForms:
-        """Return what replaces forms of the program's own values: by the key, or as they are paired without it.
+        """Return the replacer of forms of the program's own values: by the key, or by the pairs without it.
 
         `paired` is class and text of a value -> its surrogate.
         """
@@ -239,7 +240,7 @@ class Marker:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the surrogates of names, in small letters."""
+        """The words of the surrogates of names, in lower case."""
         return frozenset(
             word for text, class_ in self._surrogates.items() if class_ == repeats.CLASS for word in _RUN.findall(text.lower())
         )
@@ -253,7 +254,7 @@ class Marker:
 
     @cached_property
     def _pieces(self) -> tuple[frozenset[str], frozenset[str]]:
-        """All surrogates, letters and digits only, and the parts by which one is known inside another text."""
+        """All surrogates, letters and digits only, and the parts by which one is recognised inside another text."""
         whole: set[str] = set()
         runs: set[str] = set()
         for text, class_ in self._surrogates.items():
@@ -355,10 +356,10 @@ def _bare(text: str) -> str:
 
 
 class Aliaser:
-    """Keyless aliases: texts with every private value replaced by what it is and which one it is, to be laid side by side.
+    """Keyless aliases: texts with every private value replaced by its class and number, for comparison.
 
-    ``mail jane@corp.com or j.doe@x.io`` and its redacted form both become ``mail <EMAIL#1> or <EMAIL#2>``. An alias does not
-    say which value it stands for: a replay compares values (`Marker`). Remembers every text.
+    ``mail jane@corp.com or j.doe@x.io`` and its redacted form both become ``mail <EMAIL#1> or <EMAIL#2>``. An
+    alias does not identify its value: a replay compares values (`Marker`). Remembers every text.
 
     Law (held by a property test): ``alias(redact(t).value) == alias(t)``, built with ``redact(t).surrogates``.
     """

@@ -1,1 +1,1 @@
-"""The optional model that reads prose for what rules cannot find."""
+"""The optional model that reads prose for values that rules cannot find."""

@@ -1,7 +1,7 @@
-"""What the model tier makes of the model's labels: whole words, whole names, whole addresses.
+"""Combine the model's labels into whole words, whole names, whole addresses.
 
-The model reads small letters only, so how a word is written and whether a list has it is evidence that it has not seen: the
-more there is, the less sure the model has to be. Pure functions; the model itself is in `prose`.
+The model reads lower case only, so a word's spelling and its presence on a list are further evidence: the more
+of it, the less sure the model has to be. Pure functions; the model itself is in `prose`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FORMS = frozenset("ltd inc llc corp gmbh plc corporation incorporated company o
 
 
 class Token(NamedTuple):
-    """A piece of a word, with what the model takes it for and how sure it is (0 to 1)."""
+    """A piece of a word, with the model's label and certainty (0 to 1)."""
 
     start: int
     end: int
@@ -90,7 +90,7 @@ def _goes_on(window: str, end: int, word: Token) -> bool:
 
 
 def _wanted(window: str, word: Token) -> float:
-    """Return how sure the model must be of a word."""
+    """Return the certainty that the model needs for a word."""
     if word.label in ADDRESS:
         return _MIN_ADDRESS_CHANCE
     text = window[word.start : word.end]

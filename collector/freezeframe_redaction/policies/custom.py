@@ -21,14 +21,14 @@ WINDOW: Final = 256
 """Characters on each side of a trigger's end in which a user's pattern may match."""
 _LATIN_1: Final = 0xFF
 _LANE = "(?#custom)"
-"""Apart from the built-in lanes, so that a policy compiles only its own patterns."""
+"""A lane apart from the built-in ones, so that a policy compiles only its own patterns."""
 _KEYED_VALUE = re.compile(
     r"(?P<sign>[:=])[ \t]?(?:(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\x1f\n]){1,200})(?P=quote)"
     r"|(?P<open>[\"']?)(?:(?<==)(?P<word>[^\s\"'\x1f,;&|<>)\]}]{1,200})"
     r"|(?<!=)(?P<line>[^\s\"'\x1f=][^\"\x1f\n\t|;]{0,200}?)"
     r"(?=,?\s+[\"']?[^\W\d][\w.-]{0,40}[\"']?\s?[:=](?!//)|[\"\x1f\n\t|;]|(?:(?<=\d)|(?<=[^\W\d_]{3}))[.!?]\s|\s{2}|$)))"
 )
-"""A value behind the sign of its key: to the closing quote, a word behind ``=``, or up to where the next field begins."""
+"""A value after the separator of its key: to the closing quote, a word after ``=``, or up to the next field."""
 
 
 def custom_detectors(policy: Policy) -> tuple[Detector, ...]:

@@ -1,6 +1,6 @@
 """Patterns that a policy's author wrote, matched in time linear in the text: none can block the redactor.
 
-Python's engine tries the ways to match one after the other, and ``(a+)+b`` has more of them than anyone can wait for.
+Python's engine tries the ways to match one after the other, and ``(a+)+b`` has exponentially many.
 Vectorscan has no such patterns, but neither does it have back-references, look-around or large repeats.
 """
 
@@ -16,7 +16,7 @@ import hyperscan
 _LAZY: Final = re.compile(r"(?<!\\)[*+?}]\?")
 _UTF8: Final = hyperscan.HS_FLAG_UTF8
 _WAYS: Final = tuple(hyperscan.HS_FLAG_ALLOWEMPTY | way for way in (_UTF8 | hyperscan.HS_FLAG_UCP, _UTF8))
-"""Classes like ``\\w`` as Unicode has them; as ASCII has them if the engine cannot (it then has no ``\\b``)."""
+"""Flags for Unicode classes like ``\\w``; for ASCII ones if the engine cannot do that (it then has no ``\\b``)."""
 
 
 class PatternRefused(ValueError):

@@ -1,11 +1,11 @@
-"""Policies: what is redacted, under a name and a hash that every span carries.
+"""Policies: the rules of redaction, under a name and a hash that every span carries.
 
 A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). Any change to its meaning changes its hash.
 
     name = "acme"
     version = 1
     classes = "all"                  # or "minimal" (credentials and payment data), or a list of classes
-    except = ["IP"]                  # classes taken off again
+    except = ["IP"]                  # classes removed again
     allow = ["support@acme.com"]     # values that are never findings
     model_tier = true                # names and addresses that rules do not see; needs `freezeframe[names]`
     allow_patterns = ["[^@]+@acme\\\\.com"]
@@ -60,13 +60,13 @@ class CustomClass:
     keys: tuple[str, ...] = ()
     example: str = ""
     before: tuple[str, ...] = ()
-    """Words of which one must be in front of the match; if empty, no word is needed."""
+    """Words of which one must precede the match; if empty, no word is needed."""
     check: str = ""
-    """Steps of a check of what it finds, as JSON (`national_checks.every`)."""
+    """Steps of the check of its findings, as JSON (`national_checks.every`)."""
 
     @property
     def meaning(self) -> list[object]:
-        """Everything that decides what is found."""
+        """All parts that determine the findings."""
         more = [sorted(self.before), self.check] if self.before or self.check else []
         return [self.name, self.pattern, sorted(self.keys), *more]
 
@@ -87,7 +87,7 @@ class Policy:
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits over everything that decides what is redacted."""
+        """Twelve hex digits over all parts that determine the redaction."""
         content = {
             "version": _VERSION,
             "classes": sorted(self.classes),
@@ -279,12 +279,12 @@ def _pattern_of(words: Sequence[str]) -> str:
 
 
 def _border(char: str) -> str:
-    """Return the border next to a character at the end of a word: other scripts have none, and signs are their own."""
+    """Return the border pattern next to the last character of a word: other scripts have none, and punctuation needs none."""
     return r"\b" if char.isascii() and char.isalnum() else ""
 
 
 def _fault_of_check(steps: Any, example: str) -> str:
-    """Return what is wrong with the steps of a check, or nothing."""
+    """Return the fault in the steps of a check, if any."""
     if not isinstance(steps, list) or not all(map(_is_step, cast("list[Any]", steps))):
         return "expected a list of steps as in rules/national.toml"
     holds = national_checks.passes(national_checks.every(cast("list[Any]", steps)), bare(example).upper())
@@ -322,7 +322,7 @@ _STEP_PARTS: dict[str, Callable[[Any], bool]] = {
 
 
 def _fault_of(pattern: str, example: str) -> str:
-    """Return what is wrong with a pattern that is to be looked for inside texts, or nothing."""
+    """Return the fault of a pattern to search inside texts, if any."""
     if fault := _fault_of_allowed(pattern):
         return f"pattern: {fault}"
     if linear.Whole([pattern]).match(""):
@@ -335,7 +335,7 @@ def _fault_of(pattern: str, example: str) -> str:
 
 
 def _fault_of_allowed(pattern: str) -> str:
-    """Return what is wrong with a pattern that is to match whole values, or nothing."""
+    """Return the fault of a pattern for whole values, if any."""
     try:
         re.compile(pattern)
         linear.Whole([pattern])
@@ -352,7 +352,7 @@ def _unknown(table: Mapping[str, Any], known: frozenset[str]) -> list[str]:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """Return which name may be meant, or all of them."""
+    """Return the name that is probably meant, or all of them."""
     names = sorted(known)
     near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"

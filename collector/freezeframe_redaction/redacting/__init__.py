@@ -1,1 +1,1 @@
-"""Whole spans and the texts in them: what is gone through together, and what is remembered of it."""
+"""Whole spans and the texts in them: redacted together, and remembered."""

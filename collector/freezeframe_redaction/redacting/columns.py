@@ -1,7 +1,8 @@
 """Judge the columns of tables and lists of records, each once: by its key, and by a sample of its values.
 
-If at least half of the sample are values of one class, all values of the column that have the form of one are, too: whatever
-the lists know of them, and without a scan of each. Other values of the column are read like any text.
+If at least half of the sample are values of one class, all values of the column that have the form of one are,
+too: whether lists have them or not, and without a scan of each. Other values of the column are read like any
+text.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def judge(leaves: Iterable[Leaf], whole: Callable[[list[Leaf]], Iterable[str]]) 
 
 
 def _are_things(found: Mapping[str, Sequence[Leaf]], rows: int) -> bool:
-    """Return whether the key names no people, or says nothing while a few values, among them ordinary words, recur."""
+    """Return whether the key is not of people, or is uninformative while a few values, among them ordinary words, recur."""
     if all(same[0].is_nobodys for same in found.values()):
         return True
     if 4 * len(found) > rows or any(same[0].prefix or len(text) > _MAX_LENGTH for text, same in found.items()):
@@ -90,7 +91,7 @@ def _are_things(found: Mapping[str, Sequence[Leaf]], rows: int) -> bool:
 
 
 def candidate_of(column: KeyColumn | None, value: str) -> Candidate | None:
-    """Return the whole value as what its column holds; None if the column or the form does not say so."""
+    """Return the whole value as a finding of its column's class; None if the column or the form does not match."""
     if column is None or not column.class_:
         return None
     if value not in column.kinds:

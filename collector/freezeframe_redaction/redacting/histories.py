@@ -1,9 +1,10 @@
-"""Texts that grow: with every turn an agent sends what it sent the turn before, and some more messages.
+"""Texts that grow: with every turn an agent sends the messages of the turn before again, and some more.
 
 If a JSON text is an earlier one of its run with objects added after the last object of a list, only these are redacted; the
 rest is taken from the earlier result. The result is the same as redacting the whole text, whatever is remembered (the law is
-`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, except
-that the next one may answer a question, and then nothing is taken over; and if a name found in the new part also occurs in the
+`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects do not depend on each other,
+except that the next one may answer a question, and then the earlier result is not reused; and if a name found
+in the new part also occurs in the
 old part, the whole text is redacted (`SettledText.is_untouched_by`).
 """
 
@@ -40,12 +41,12 @@ class HistoryPart:
     """Findings in the beginning of a history, or in one addition to it; each was read as a separate text."""
 
     edits: Sequence[tree.Span]
-    """What was replaced, in offsets of that text."""
+    """Replacements, in offsets of that text."""
     surrogates: Mapping[str, str]
     names: Mapping[str, str]
     """Words of names found in it, with their surrogates."""
     start: int = 0
-    """Where it begins in the history. What follows the list belongs to the beginning, whose start is 0."""
+    """Start in the history. Text after the list belongs to the beginning, whose start is 0."""
 
 
 _EDITS: Final = attrgetter("edits")
@@ -58,7 +59,7 @@ class SettledText:
     text: str
     parts: tuple[HistoryPart, ...]
     cast: Cast = NOTHING
-    """With which it became that."""
+    """The cast used for it."""
 
     @property
     def has_edits(self) -> bool:
@@ -74,13 +75,13 @@ class SettledText:
         return {word: made for part in self.parts for word, made in part.names.items()}
 
     def is_untouched_by(self, names: Repeats, original: str) -> bool:
-        """Return whether none of the names that were found next to it occurs in the original text."""
+        """Return whether the original text contains none of the names found next to it."""
         return all(any(word in part.names for part in self.parts) for word in names.may_contain_form(original))
 
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """An earlier text, and where its list ends, once that is known."""
+    """An earlier text, and the end of its list, once known."""
 
     raw: str
     settled: SettledText
@@ -96,16 +97,16 @@ class Growth:
 
     earlier: _Earlier
     before: SettledText
-    """What the text has in common with the earlier one."""
+    """The part that the text shares with the earlier one."""
     added: str
-    """The added objects as a separate list: as long as what was added, and one bracket. Empty if there are none."""
+    """The added objects as a separate list: as long as the addition, plus one bracket. Empty without any."""
     key: str
     """The key of the list that they were added to."""
     original: str
     """The text of `before`."""
 
     def texts(self) -> Iterator[tuple[str, str | None]]:
-        """Yield what each part was read as, and the key under which it was found; None: the text's own."""
+        """Yield each part as it was read, and its key; None: the text's own."""
         parts, rest = self.before.parts, self.earlier.rest
         ends = [*(part.start for part in parts[1:]), len(self.original) - rest]
         yield self.original[: ends[0]] + self.original[-rest:], None
@@ -113,7 +114,7 @@ class Growth:
             yield f"[{self.original[part.start + 1 : end]}]", self.key
 
     def after(self, text: str, fresh: Mapping[int, HistoryPart], cast: Cast) -> SettledText:
-        """Return what the text becomes, given what was found anew in parts, and in `added` as one part more, with the cast."""
+        """Return the redacted text, from new findings in its parts and in `added` as a further part, with the cast."""
         end = len(self.original) - self.earlier.rest
         parts = [replace(fresh[at], start=part.start) if at in fresh else part for at, part in enumerate(self.before.parts)]
         if len(parts) in fresh:
@@ -133,18 +134,18 @@ class Histories:
     """The latest texts of each attribute of each run. Safe to share between threads."""
 
     def __init__(self, characters: int) -> None:
-        """`characters` bounds what is kept."""
+        """`characters` bounds the kept texts."""
         self._kept = Memory[tuple[str, str], tuple[_Earlier, ...]](characters)
 
     def recall(self, run: str, name: str, text: str) -> SettledText | None:
-        """Return what exactly this text became, if it is kept under the name."""
+        """Return the result for exactly this text, if it is kept under the name."""
         for earlier in self._kept.get((run, name)) or ():
             if earlier.raw == text:
                 return earlier.settled
         return None
 
     def grown(self, run: str, name: str, text: str, key: str) -> Growth | None:
-        """Return how the text, found under the key, continues or repeats one kept under the name; None if it does not."""
+        """Return the way in which the text, found under the key, continues or repeats one kept under the name, or None."""
         for earlier in self._kept.get((run, name)) or ():
             growth = _growth(earlier, text, key)
             if growth is not None:
@@ -205,7 +206,7 @@ def _may_end_with_question(text: str, end: int) -> bool:
 
 
 def _repeated(earlier: _Earlier, text: str) -> Growth | None:
-    """Return the text as what the earlier one was before it grew, or is."""
+    """Return the text as an earlier or the present state of the earlier one."""
     settled, raw = earlier.settled, earlier.raw
     at = len(text) - earlier.rest
     starts = [part.start for part in settled.parts[1:]]
@@ -230,7 +231,7 @@ def _common(one: str, other: str) -> int:
 
 
 def beyond(text: str, other: str) -> str:
-    """Return the text from where it differs from the other one, and before that as much as a form is long."""
+    """Return the text from its first difference to the other one, with the length of a form before that."""
     return text[max(0, _common(text, other) - _MAX_FORM_LENGTH) :]
 
 

@@ -16,9 +16,9 @@ from freezeframe_redaction.leaves.tree import Span
 
 CLASS = "PERSON"
 _MIN_LETTERS: Final = 3
-"""Letters; shorter words mean too many other things."""
+"""Minimum letters; shorter words are too ambiguous."""
 _FEW: Final = 16
-"""Words that are looked for one by one before a text is read."""
+"""Number of words that are searched one by one before a text is read."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _RUN_ON: Final = re.compile("[\u3005\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 """Scripts without spaces, or whose particles are attached to names: ``李建国先生``, ``박지훈은``."""
@@ -26,7 +26,7 @@ _MARK: Final = re.compile(f"[{MARKS}]")
 
 
 def is_telling(word: str) -> bool:
-    """Return whether a name's word can be looked for by itself: it is not a short or common word (``Will``, ``May``)."""
+    """Return whether a name's word can be searched on its own: it is not a short or common word (``Will``, ``May``)."""
     return len(word) >= _MIN_LETTERS and not word[0].islower() and word.lower() not in COMMON
 
 
@@ -51,7 +51,7 @@ class Repeats:
         return _longest_first((word[0], len(word)) for word in self._words if _RUN_ON.fullmatch(word))
 
     def find(self, text: str, taken: Sequence[Span]) -> list[tuple[int, int]]:
-        """Return where the words are in the text, apart from what is taken already (in order)."""
+        """Return the places of the words in the text, outside stretches taken already (in order)."""
         found: list[tuple[int, int]] = []
         # Most names occur nowhere else, and counting them costs a fraction of reading the text.
         if self._few is not None and not any(_is_adjacent(word, text, taken) for word in self._few if word in text):
@@ -76,7 +76,7 @@ class Repeats:
         return found
 
     def may_contain_form(self, raw: str) -> Iterator[str]:
-        """Yield each word that may be in the text, whatever its escapes spell if it is JSON: too many rather than too few."""
+        """Yield each word that may be in the text, with any escapes if it is JSON. It may yield too many, never too few."""
         if not self._words:
             return
         if self._few is not None:
@@ -94,7 +94,7 @@ class Repeats:
             yield from self._beyond_ascii
 
     def _end_of(self, lengths: Sequence[int], text: str, start: int) -> int:
-        """Return where the longest of the words that are whole at `start` ends, or 0."""
+        """Return the end of the longest whole word at `start`, or 0."""
         for length in lengths:
             end = start + length
             if text[start:end] in self._words and not text[end : end + 1].isalnum() and not _MARK.match(text, end):

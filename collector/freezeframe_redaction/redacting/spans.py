@@ -1,7 +1,7 @@
 """Redact whole spans: name, status, attributes, events, links and resource, and the bodies of exchanges with their chunks.
 
-Protocol values stay unchanged, because a replay needs them and the provider checks them. What cannot be read is left out and
-named, never passed through.
+Protocol values stay unchanged, because a replay needs them and the provider checks them. Content that cannot be
+read is left out and named, never passed through.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope
 _Item = TypeVar("_Item", SpanRecord, Resource, Scope)
 _Shared = TypeVar("_Shared", Resource, Scope)
 _Made = tuple[_Item, Mapping[str, str]]
-"""What became of something, and the surrogates in it."""
+"""A redacted item, and the surrogates in it."""
 
 _BODIES: Final = (
     (genai.REQUEST_BODY, genai.REQUEST_HEADERS, genai.REQUEST_BODY_OMITTED, ""),
     (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
 )
-"""Body, headers, why there is no body, sizes of its chunks."""
+"""Body, headers, reason for a missing body, sizes of its chunks."""
 _OF_SHARED: Final = ("name", "version", "schema_url")
-"""The texts of a scope beside its attributes; a resource has the last one only."""
+"""The texts of a scope besides its attributes; a resource has only the last one."""
 _MAX_SHARED: Final = 256
 _LEFT_TO_READ: Final = (64 << 10, 0)
-"""Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
+"""Characters still read of an item that took too long as a whole: two seconds' worth of the densest private data, or none."""
 
 
 class SpanRedaction:
     """Redacts spans under one policy and key."""
 
     def __init__(self, texts: Texts, *, policy_label: str, key: TenantKey, deadline: Callable[[], Deadline]) -> None:
-        """`deadline` makes a new one, for a span or for what spans share."""
+        """`deadline` makes a new one, for a span or for items that spans share."""
         self._texts = texts
         self._deadline = deadline
         self._policy_label = policy_label
@@ -60,7 +60,7 @@ class SpanRedaction:
         self._scopes: dict[int, tuple[Scope, _Made[Scope]]] = {}
 
     def over(self, texts: Texts) -> SpanRedaction:
-        """Return the same over these texts."""
+        """Return the same redaction with these texts."""
         if texts is self._texts:
             return self
         return SpanRedaction(texts, policy_label=self._policy_label, key=self._key, deadline=self._deadline)
@@ -91,7 +91,7 @@ class SpanRedaction:
         return made.with_attributes(stamp)
 
     def _in_time(self, item: _Item, redact: Callable[[_Item, Deadline], _Made[_Item]], allowance: Allowance) -> _Made[_Item]:
-        """Return the item redacted; of one that takes too long the longest texts are hashed, then all of them.
+        """Return the redacted item; if it takes too long, its longest texts are hashed, then all of them.
 
         Raises:
             FreezeframeError: even that took too long.
@@ -111,7 +111,7 @@ class SpanRedaction:
         raise FreezeframeError(reason)
 
     def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
-        """Return a redacted span with the values of the cast replaced; the same object if that is nothing."""
+        """Return a redacted span with the values of the cast replaced; the same object without replacements."""
         listed = surrogates_of([span])
         made, surrogates = self.over(self._texts.with_known_surrogates(listed))._redact(span, NEVER, casting)
         if not surrogates:
@@ -160,7 +160,7 @@ class SpanRedaction:
         }
 
     def _once(self, item: _Shared, held: dict[int, tuple[_Shared, _Made[_Shared]]], allowance: Allowance) -> _Made[_Shared]:
-        """Return what spans share as one object, redacted once. The original is held, too, so that its id stays its own."""
+        """Return an object that spans share, redacted once. The original is held, too, so that its id is not reused."""
         if not (item.attributes or any(getattr(item, name, "") for name in _OF_SHARED)):
             return item, {}
         known = held.get(id(item))
@@ -186,7 +186,7 @@ class SpanRedaction:
 
 
 def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:
-    """Return the item with a reason in place of each body of which there is only the hash."""
+    """Return the item with a reason in place of each body that was hashed."""
     if not isinstance(item, SpanRecord):
         return shorter
     attributes = dict(shorter.attributes)
@@ -220,7 +220,7 @@ class _PlannedBody:
     sizes_name: str
 
     def put(self, attributes: dict[str, AttributeValue], made: str) -> None:
-        """Write the finished body into the attributes; `made` is what the plan's text became."""
+        """Write the finished body into the attributes; `made` is the redacted text of the plan."""
         outcome = self.plan.finish(made)
         if outcome.omitted:
             _omit(attributes, self.body_name, self.omitted_name, self.sizes_name, outcome.omitted)

@@ -1,8 +1,8 @@
 """Find and replace values in trees of texts: the core that `redactor`, whole spans and bodies share.
 
 Detection looks at one leaf and its key, and names found in one leaf are looked for in the others of the same value or span: the
-result does not depend on order, batch, process or machine. What was worked out is remembered per leaf and per text, because
-agents send their whole history with every turn.
+result does not depend on order, batch, process or machine. Results are remembered per leaf and per text,
+because agents send their whole history with every turn.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class LeafOutcome:
     surrogates: tuple[tuple[str, str], ...]
     """Surrogate and class, per edit."""
     names: tuple[tuple[str, str], ...]
-    """Words of names that can be looked for by themselves, with their surrogates."""
+    """Words of names that can be searched on their own, with their surrogates."""
     found: Cast = NOTHING
     """The values, for the cast of the run."""
 
 
 _Place = tuple[str, str]
-"""A leaf's text, and its key as context or what its column holds."""
+"""A leaf's text, and its key as context or the class of its column."""
 _IN_COLUMN: Final = "\0"
 _OF_THINGS: Final = "\1"
-"""Before the key of a column that names no people."""
+"""Prefix of the key of a column that does not name people."""
 CLEAN: Final = LeafOutcome((), (), (), ())
 
 
@@ -69,7 +69,7 @@ class Texts:
     """Replaces every finding in texts by its surrogate. Safe to share between threads."""
 
     def __init__(self, scanner: Scanner, maker: Maker, cache_characters: int) -> None:
-        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered."""
+        """`cache_characters` bounds the remembered leaves, and also the texts and the histories."""
         self._scanner, self.keys = scanner, scanner.keys
         self.maker = maker
         self._cache_characters = cache_characters
@@ -78,12 +78,12 @@ class Texts:
         self.histories = Histories(cache_characters)
 
     def with_known_surrogates(self, surrogates: Mapping[str, str]) -> Self:
-        """Return what leaves these surrogates alone as well: the same if it knew them, else one that remembers no text yet."""
+        """Return a `Texts` that leaves these surrogates alone as well: this one if it knows them, else an empty one."""
         scanner = self._scanner.with_known_surrogates(surrogates)
         return self if scanner is self._scanner else type(self)(scanner, self.maker, self._cache_characters)
 
     def keys_for(self, casting: Casting | None) -> KeyContexts:
-        """Return what a walk knows of keys, and which words it shall see for the cast."""
+        """Return the meaning of keys for a walk, and the words that it should see for the cast."""
         return casting.index.keys(self.keys) if casting is not None and casting.cast else self.keys
 
     # -- one value -----------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class Texts:
     def redact(
         self, value: AttributeValue, path: tuple[str, ...] = (), deadline: Deadline = NEVER, casting: Casting | None = None
     ) -> Redacted:
-        """Return the value with every finding replaced (see `Redactor.redact`), and what the cast knows.
+        """Return the value with every finding replaced (see `Redactor.redact`), and the grown cast.
 
         Raises:
             OutOfTimeError: the deadline has passed.
@@ -152,7 +152,7 @@ class Texts:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
 
         `names` are words of names found outside the nodes, with their surrogates; returned with those found in the nodes.
-        `casting` learns what is found, and replaces the forms of what it knows.
+        `casting` learns the findings, and replaces the forms of known values.
 
         Raises:
             OutOfTimeError: the deadline has passed.
@@ -192,7 +192,7 @@ class Texts:
     def _read(
         self, leaves: Sequence[tree.Leaf], deadline: Deadline, *, with_findings: bool
     ) -> list[tuple[tree.Leaf, LeafOutcome]]:
-        """Fill in the edits of leaves; return those in which something was found."""
+        """Fill in the edits of leaves; return those with findings."""
         read: list[tuple[tree.Leaf, LeafOutcome]] = []
         for leaf, outcome in self._outcomes(leaves, deadline):
             if leaf.is_number:
@@ -204,7 +204,7 @@ class Texts:
         return read
 
     def _replace_forms(self, casting: Casting, leaves: Sequence[tree.Leaf], surrogates: dict[str, str]) -> None:
-        """Replace what the cast knows in the leaves, apart from surrogates."""
+        """Replace values of the cast in the leaves, but leave surrogates alone."""
         for number, hits in casting.index.find([leaf.text for leaf in leaves], self._scanner.known_in):
             leaf = leaves[number]
             if leaf.is_number:
@@ -217,16 +217,16 @@ class Texts:
                 surrogates.update(leaf.forms)
 
     def holding(self, classes: frozenset[str], texts: Iterable[str], deadline: Deadline) -> set[str]:
-        """Return those of the texts in which a value of the classes was found, whatever they are values of."""
+        """Return the texts with a value of these classes, under any key."""
         outcomes = self._outcomes([tree.Leaf(text, "", 0) for text in texts], deadline)
         return {leaf.text for leaf, outcome in outcomes if not classes.isdisjoint(found[2] for found in outcome.findings)}
 
     def recall(self, text: str, key: str, run: str = "") -> SettledText | None:
-        """Return what a whole text became earlier: in the run, or anywhere."""
+        """Return the earlier result for a whole text: of the run, or of any."""
         return (self._texts.get((text, f"{key}\0{run}")) if run else None) or self._texts.get((text, key))
 
     def remember(self, text: str, key: str, settled: SettledText, run: str = "") -> None:
-        """Remember what a whole text became."""
+        """Remember the result for a whole text."""
         places = {(text, f"{key}\0{run}" if run else key): settled}
         if run and not settled.has_edits:
             places[text, key] = SettledText(settled.text, settled.parts)
@@ -237,7 +237,7 @@ class Texts:
     ) -> tuple[str, SettledText | None]:
         """Return the redacted text, from its settled node or from those of the parts that were read.
 
-        Returned as `SettledText` too, unless something outside it affected that (a name, a stream).
+        Returned as `SettledText` too, unless something outside the text affected it (a name, a stream).
         """
         cast = NOTHING if casting is None else casting.cast
         parts = {at: self._part(node, casting) for at, node in nodes.items()}
@@ -250,9 +250,9 @@ class Texts:
         return made.text, made if knows else None
 
     def _part(self, node: tree.Tree, casting: Casting | None) -> tuple[HistoryPart, bool]:
-        """Return what was found in a node; and False if that is not all: for a stream, or if it is forgotten.
+        """Return the findings in a node, and False if they are incomplete: for a stream, or a forgotten one.
 
-        With a cast for a number, too, which may have become another one than its outcome says.
+        Also, with a cast, for a number, which may differ from its outcome.
         """
         surrogates: dict[str, str] = {}
         own: dict[str, str] = {}
@@ -273,7 +273,7 @@ class Texts:
     # -- leaves --------------------------------------------------------------------------------------------------------
 
     def _outcomes(self, leaves: Sequence[tree.Leaf], deadline: Deadline) -> list[tuple[tree.Leaf, LeafOutcome]]:
-        """Return the leaves in which something was found, with what they become."""
+        """Return the leaves with findings, with their results."""
         columns.judge(leaves, lambda sample: self._wholes(sample, deadline))
         found: list[tuple[tree.Leaf, LeafOutcome]] = []
         unknown: list[tuple[_Place, tree.Leaf]] = []
@@ -308,7 +308,7 @@ class Texts:
         return found
 
     def _place(self, leaf: tree.Leaf) -> _Place:
-        """Return under which the outcome of a leaf is remembered: its key decides it, or its column."""
+        """Return the place under which the outcome of a leaf is remembered: its key, or its column."""
         column = leaf.column
         if column is None or leaf.is_number:
             return leaf.text, leaf.prefix
@@ -371,7 +371,7 @@ class Texts:
         return LeafOutcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names), found_here)
 
     def _as_number(self, text: str, outcome: LeafOutcome) -> LeafOutcome:
-        """Return the outcome with a number for each surrogate that is not one: a code or a password may be a number in JSON."""
+        """Return the outcome with a number for each non-numeric surrogate: a code or a password may be a number in JSON."""
         if all(new.isdigit() for _, _, new in outcome.edits):
             return outcome
         edits: list[tree.Span] = []
@@ -396,7 +396,7 @@ class Texts:
         surrogates: list[tuple[str, str]],
         deadline: Deadline,
     ) -> None:
-        """Redact what a blob of base64 spells; its findings are reported over the whole blob."""
+        """Redact the content of a base64 blob; its findings are reported over the whole blob."""
         blob = view.text[candidate.start : candidate.end]
         inner = self.redact(encoded.decode(blob) or "", deadline=deadline)
         if not inner.findings:

@@ -1,4 +1,4 @@
-"""What goes through the engine together of one span: all of its texts, with what is remembered of them and of its run.
+"""All texts of one span, which go through the engine together, with earlier results for them and their run.
 
 Protocol values stay unchanged, because a replay needs them and the provider checks them.
 """
@@ -58,7 +58,7 @@ def is_kept(name: str, value: AttributeValue) -> bool:
 
 
 def _is_protocol(name: str, value: AttributeValue) -> bool:
-    """Return whether a value names a thing of the protocol; some programs put the message where an error's type belongs."""
+    """Return whether a value belongs to the protocol; some programs put the message in place of an error's type."""
     return name in PROTOCOL and not (name in _NAMES_OF_ERRORS and isinstance(value, str) and " " in value)
 
 
@@ -67,7 +67,7 @@ def _may_be_misplaced(value: AttributeValue) -> bool:
 
 
 class Text:
-    """A text of the span; `made` is what it becomes, once the work is settled."""
+    """A text of the span; `made` is its result, once the work is settled."""
 
     __slots__ = ("before", "growth", "history", "key", "made", "nodes", "text")
 
@@ -78,9 +78,9 @@ class Text:
         """The name under which its run's texts that it may continue are kept; empty if it cannot continue one."""
         self.made = text
         self.nodes: dict[int, tree.Tree] = {}
-        """What is read: the whole text (0), or parts of what it continues, and what was added to that."""
+        """The nodes to read: the whole text (0), or parts of an earlier text that it continues, and the addition."""
         self.before: SettledText | None = None
-        """What the text became earlier."""
+        """The text's earlier result."""
         self.growth: Growth | None = None
 
     @property
@@ -103,13 +103,13 @@ class Work:
         self._casting = casting
         self._beside = Repeats(())
         self._before_learning = 0
-        """How many of the nodes were walked before the span told what it holds."""
+        """Number of nodes walked before the findings of the span were known."""
         self._deadline = deadline
         self._run = run
         self._remembers = run if casting is not None else ""
-        """What texts become depends on the run, if it has a cast."""
+        """Results depend on the run, if it has a cast."""
         self.learnt_late = False
-        """Something was found in a text that was taken for known at first; what was done before knows nothing of it."""
+        """A text that seemed known at first had new findings, which earlier steps did not consider."""
         self._texts: list[Text] = []
         self._values: list[AttributeValue] = []
         """Those that are not texts, and were read one by one."""
@@ -156,7 +156,7 @@ class Work:
         self.nodes.append(text.nodes[at])
 
     def _read(self, text: Text, stale: Iterable[int | None]) -> None:
-        """Read parts of what the text continues, and what was added to it; nothing of that is read twice."""
+        """Read parts of the earlier text that this one continues, and the addition, without reading any part twice."""
         growth = text.growth
         if growth is None:
             return
@@ -167,9 +167,9 @@ class Work:
             self._plant(text, len(growth.before.parts), growth.added, growth.key)
 
     def _stale(self, text: Text, since: Cast | None = None) -> list[int | None]:
-        """Return which parts of what is known become something else with the cast of now; ``[None]``: it cannot be told.
+        """Return the known parts that the present cast changes; ``[None]`` if that is uncertain.
 
-        `since` is the cast with which that was asked before: then only what is new since then counts.
+        `since` is the cast of an earlier check: with it, only newer values count.
         """
         known, casting = text.known, self._casting
         if known is None or (casting is None and not known[0].cast):
@@ -185,7 +185,10 @@ class Work:
         return [at for at, (raw, _) in enumerate(text.growth.texts()) if needles.occur_in(raw)]
 
     def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
-        """Add attributes; return what they are once the work is settled. Protocol values and what is `planned` stay."""
+        """Add attributes; return a function that gives them once the work is settled.
+
+        Protocol values and `planned` ones stay.
+        """
         made = dict(attributes)
         protocol: dict[str, AttributeValue] = {}
         for name, value in attributes.items():
@@ -212,7 +215,7 @@ class Work:
         return made
 
     def _protocol(self, made: dict[str, AttributeValue], values: Attributes) -> None:
-        """Add protocol values; most hold nothing that does not belong there."""
+        """Add protocol values, most of which contain nothing private."""
         held = {name: list(texts_in(value)) for name, value in values.items() if name != genai.REDACTION_SURROGATES}
         unsure = {text for texts in held.values() for text in texts if _MAY_BE_SECRET.search(text)}
         secret = self._redaction.holding(_SECRETS, unsure, self._deadline)
@@ -225,7 +228,7 @@ class Work:
                 made[name] = redacted.value
 
     def settle(self) -> None:
-        """Work out what every text becomes."""
+        """Compute the result for every text."""
         names: dict[str, str] = {}
         before = None if self._casting is None else self._casting.cast
         for text in self._texts:
@@ -258,7 +261,7 @@ class Work:
         self.learnt_late = casting is not None and casting.cast is not cast
 
     def missed(self, before: Cast) -> bool:
-        """Return whether a form of what was found only later in the same span may be in what was read before.
+        """Return whether a form of a later finding in the same span may be in a text read earlier.
 
         A walk drops words that are whole values, and lists are read before the rest.
         """
@@ -273,7 +276,7 @@ class Work:
         return any(not words.isdisjoint(_WHOLE_WORD.findall(raw)) for raw in raws)
 
     def finish(self) -> None:
-        """Put what was worked out in the places of the span, and remember it."""
+        """Put the results into the span, and remember them."""
         casting = self._casting
         for text in self._texts:
             settled = text.before

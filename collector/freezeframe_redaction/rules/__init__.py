@@ -1,1 +1,1 @@
-"""The tables of rules, a TOML file for each family, and what reads and checks them."""
+"""The tables of rules, a TOML file for each family, and their reader and checks."""

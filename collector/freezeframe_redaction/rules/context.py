@@ -1,4 +1,4 @@
-"""The words around a value that say what it is (``rules/context.toml``).
+"""The words around a value that reveal its class (``rules/context.toml``).
 
 A pattern is searched in the lower-cased text just before a value, within the same leaf; the key of a JSON value
 appears there as ``key: ``.
@@ -19,8 +19,9 @@ REACH = 56
 def words(*alternatives: str) -> re.Pattern[str]:
     """Compile alternatives for lower-cased text; each is a regular expression without captures and without nested choices.
 
-    Python's `re` tries alternatives one by one at every character. Those that begin a word are tried where words begin, and
-    those with the same first letter only after that letter: five to fifteen times as fast as the plain alternation.
+    Python's `re` tries alternatives one by one at every character. Those that begin a word are tried only at
+    the start of words, and those with the same first letter only after that letter: five to fifteen times as
+    fast as the plain alternation.
     """
     single = [one for alternative in alternatives for one in _CHOICE.split(alternative)]
     bound = _by_first_letter(one[2:] for one in single if one.startswith(r"\b"))
@@ -47,10 +48,11 @@ _LABEL_ENDS = "\n:=,;\x1f\"'("
 
 
 def before(text: str, low: int, start: int, reach: int = REACH) -> str:
-    """Return the lower-cased text before `start` that may say what the value is, within the leaf.
+    """Return the lower-cased text before `start` that may reveal the value's class, within the leaf.
 
-    A label right before the value (``"created": ``) speaks for it alone. A line speaks for its own values, and for the first of
-    the next line. A question speaks for the answer, whoever gives it: ``Agent: your phone?``, ``Caller: it's ...``.
+    A label right before the value (``"created": ``) counts alone. A line counts for its own values, and for the
+    first of the next line. A question counts for the answer, whoever gives it: ``Agent: your phone?``,
+    ``Caller: it's ...``.
     """
     near = text[max(low, start - reach) : start].lower()
     line = near.rfind("\n")
@@ -68,7 +70,7 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
 
 
 def _may_ask(text: str, start: int, line: int) -> bool:
-    """Return whether the line from `start` to `line` may ask: most do not, which shows at a glance."""
+    """Return whether the line from `start` to `line` may be a question: a quick check, since most are not."""
     end = text[max(start, line - 5) : line]
     return "?" in end or "？" in end or "؟" in end or _PLEADS.search(text, start, line) is not None
 
@@ -83,7 +85,7 @@ def _question(text: str, low: int, start: int) -> str:
 
 
 def answer(text: str, at: int, high: int) -> int | None:
-    """Return where the answer begins, if a question goes on at `at`."""
+    """Return the start of the answer, if a question goes on at `at`."""
     line = text.find("\n", at, min(high, at + _MAX_QUESTION_LENGTH))
     match = _ANSWER.match(text, at, min(high, line + _MAX_QUESTION_LENGTH)) if line >= 0 and _may_ask(text, at, line) else None
     return match.end() if match else None
@@ -95,7 +97,7 @@ _RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: #|[ _-]?(?:no|nr|number|id
 
 
 def is_order(before: str) -> bool:
-    """Return whether a word right before says that the number is not a person's."""
+    """Return whether a word right before it shows that the number is not a person's."""
     return _RIGHT_BEFORE.search(before, max(0, len(before) - 32)) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the value of a key is (``rules/fields.toml``): certain kinds of keys decide, and the value only has to have the form."""
+"""Class of a key's value (``rules/fields.toml``): telling keys decide, and the value only has to have the form."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _WHOSE: Final = frozenset(_RULES.text("whose").split("|"))
 _VALUE: Final = frozenset(_RULES.text("value").split("|"))
 _JOINT: Final = re.compile(r"[ _:*#-]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|['’]")
 _NUMBER: Final = frozenset(["numero", "número", "numer", "nummer", "nomor", "číslo", "номер"])
-"""First words that say only that it is a number."""
+"""First words that mean only a number."""
 _OF: Final = frozenset(["of", "de", "du", "do", "del", "der", "des", "van"])
 _OF_THINGS: Final = frozenset(["PERSON", "ADDRESS"])
-"""Classes of which a thing has a value as well: ``product_full_name``."""
+"""Classes that things have as well: ``product_full_name``."""
 _MAX_LENGTH: Final = 64
 
 
 @lru_cache(4096)
 def field_of(key: str) -> Field | None:
-    """Return what the value of the key is; None if the key does not say."""
+    """Return the class of the key's value; None if the key does not determine it."""
     if len(key) > _MAX_LENGTH:
         return None
     around, _, last = key.rstrip(". ").rpartition(".")

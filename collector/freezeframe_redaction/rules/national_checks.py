@@ -1,6 +1,6 @@
 """Check digits of national identity, tax and social insurance numbers: the engine of the checks in ``rules/national.toml``.
 
-Each takes the bare upper-case characters of the right length and says whether the number can exist.
+Each takes the bare upper-case characters of the right length and returns whether the number can exist.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _step(step: Any) -> Check:
 
 
 def every(steps: Sequence[Any]) -> Check:
-    """Return the check that all steps hold; ``rules/national.toml`` says what each means."""
+    """Return the check of all steps, which ``rules/national.toml`` explains."""
     checks = [_step(step) for step in steps]
     return checks[0] if len(checks) == 1 else lambda d: all(check(d) for check in checks)
 
@@ -136,7 +136,7 @@ NAMED.update({name: every(steps) for name, steps in _RULES.entries("checks").ite
 NUMBERS: Final[dict[str, tuple[tuple[int, ...], Check]]] = {
     row["country"]: (tuple(row["digits"]), NAMED[row["check"]]) for row in _RULES.table("numbers")
 }
-"""Numbers of digits alone: how many, and their check."""
+"""Numbers of digits alone: their length and check."""
 LETTERED: Final[dict[str, tuple[str, Check]]] = {
     row["country"]: (row["bare"], NAMED[row["check"]]) for row in _RULES.table("lettered") if row["bare"]
 }

@@ -1,4 +1,4 @@
-"""The tables of rules, a TOML file for each family in ``rules/``: what is looked for is data, so that any engine can read it.
+"""The tables of rules, a TOML file for each family in ``rules/``: patterns are data, so that any engine can read them.
 
 A pattern is a text, or a list of texts that follow one another. ``⟨name⟩`` in it stands for an entry of ``[words]``, whose
 lines are alternatives, or of ``[forms]``, of the same file or of ``common.toml``. Examples show their value in brackets.
@@ -20,46 +20,46 @@ Pattern = str | list[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One row: cheap triggers, and what has to be around where one ended."""
+    """One row: cheap triggers, and the required text around the end of one."""
 
     name: str
     class_: str
     row: str
-    """What the row says, for people."""
+    """Description of the row, for people."""
     triggers: tuple[str, ...]
     shows: tuple[str, ...]
     """Examples, each with its value in brackets; a text without brackets is a near miss of the one before it."""
     others: tuple[str, ...] = ()
     """Further classes that it finds."""
     find: str = ""
-    """The family's own check, if no grammar says it."""
+    """The family's own check, if no grammar expresses it."""
     after: re.Pattern[str] | None = None
-    """The form of the value right behind the trigger."""
+    """The form of the value right after the trigger."""
     around: re.Pattern[str] | None = None
     """The form of the value around the trigger's end."""
     reach: tuple[int, int] = (0, 0)
-    """Characters before and behind the trigger's end in which it must be."""
+    """Characters before and after the trigger's end in which it must be."""
     group: int = 1
     """Which group of the form is the value; -1: the last one that matched."""
     begun: bool = False
     """True if the value must begin before the trigger's end."""
     kind: str = ""
     take: str = ""
-    """What makes findings of the match, if not its group alone is one."""
+    """Function that makes findings from the match, unless its group is the finding."""
     words: tuple[tuple[str, ...], ...] = ()
     """Tests of the words that the form's groups hold (`people.classes`): they are a name if one row of tests holds for them."""
     each: bool = False
-    """Each of the words is a name by itself."""
+    """Each of the words is a separate name."""
     where: str | list[Any] = ""
     """The check of the value: its name, or its steps (`national_checks`)."""
     before: re.Pattern[str] | None = None
     """A word that must be before the value, in lower case."""
     behind: re.Pattern[str] | None = None
-    """A word before the trigger's end, behind which the value begins; the trigger ends in the value."""
+    """A word before the trigger's end, after which the value begins; the trigger ends in the value."""
     unless: re.Pattern[str] | None = None
-    """What must not be before the trigger's end."""
+    """Text that must not be before the trigger's end."""
     within: int = 0
-    """How many characters before it such a word is looked for."""
+    """Characters before it in which such a word is searched."""
 
 
 class Forms:
@@ -91,7 +91,7 @@ class Rules:
         return name in self._texts
 
     def text(self, name: str) -> str:
-        """Return an entry of ``[words]`` or ``[forms]``, those that it names put in."""
+        """Return an entry of ``[words]`` or ``[forms]``, with its references filled in."""
         return self.filled(self._texts[name])
 
     def form(self, name: str) -> re.Pattern[str]:
@@ -105,7 +105,7 @@ class Rules:
             yield dict(zip(table["columns"], row, strict=False))
 
     def surrogate(self) -> dict[str, Any] | None:
-        """Return what the table says of the surrogates of its class, if the class is its own."""
+        """Return the table's rule for surrogates of its class, if it defines the class."""
         made = self._tables.get("surrogate")
         return made and {"name": self._tables["class"], **made, "keys": tuple(made.get("keys", ()))}
 
@@ -118,7 +118,7 @@ class Rules:
         return self._tables[name]
 
     def filled(self, pattern: Pattern) -> str:
-        """Return a pattern, the entries that it names put in."""
+        """Return a pattern with its references filled in."""
         return _NAMED.sub(lambda match: self.text(match[1]), pattern if isinstance(pattern, str) else "".join(pattern))
 
     def rules(self) -> Iterator[Rule]:
@@ -132,7 +132,7 @@ class Rules:
             yield Rule(class_=class_, row=self.describe(row), **made)
 
     def describe(self, row: Mapping[str, Any]) -> str:
-        """Return what a row says, for people: where it is, and its entries except names, triggers and examples."""
+        """Describe a row for people: its place, and its entries except names, triggers and examples."""
         fields = (f"{name} = {_short(value)}" for name, value in row.items() if value and name not in _NOT_TOLD)
         return f"{self._file}: {'; '.join(fields)}"
 

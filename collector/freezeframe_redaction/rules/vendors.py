@@ -1,4 +1,4 @@
-"""What the keys of vendors look like: a head that is only theirs, and the form of the rest (``rules/vendors.toml``).
+"""Forms of vendors' keys: a head specific to the vendor, and the form of the rest (``rules/vendors.toml``).
 
 The detector reads a key by it (`detectors.secrets`), and its surrogate keeps the head (`surrogates.make`).
 """
@@ -16,7 +16,7 @@ class Vendor(NamedTuple):
 
     name: str
     head: str
-    """Expression of the part that tells whose it is."""
+    """Expression of the part that identifies the vendor."""
     tail: str
     """Expression of the secret itself; begins with a class of characters and its count."""
     example: str
@@ -33,7 +33,7 @@ class Vendor(NamedTuple):
     def trigger(self) -> str:
         """Return the trigger: the head and a few characters.
 
-        The check counts the rest and looks at what is before it; the engine would take longer for both, at every byte.
+        The check counts the rest and examines the text before it; the engine would take longer for both, at every byte.
         """
         if self.fires:
             return self.fires
@@ -50,9 +50,9 @@ _FEW: Final = 4
 _RULES: Final = Rules("vendors")
 VENDORS: Final = tuple(Vendor(**{**row, "tail": _RULES.filled(row["tail"])}) for row in _RULES.table("vendors"))
 HEADS: Final = {vendor.name: re.compile(vendor.head) for vendor in VENDORS}
-"""What a surrogate keeps of a vendor's key."""
+"""The part of a vendor's key that a surrogate keeps."""
 SEPARATORS: Final = {
     vendor.name: "".join(sorted(set(re.sub(r"\[[^\]]*\]|\{[^}]*\}|\\(?=\W)|\(\?[:<!=]+", "", vendor.tail)) & set(".-/:_@")))
     for vendor in VENDORS
 }
-"""The separators that the form of a key demands: they stay where they are, as programs split keys on them."""
+"""The separators that the form of a key demands: they keep their places, as programs split keys on them."""

@@ -1,1 +1,1 @@
-"""Surrogates: what replaces a value of each class, in its shape; no one has them."""
+"""Surrogates: replacements for values of each class, in their shape, that belong to no one."""

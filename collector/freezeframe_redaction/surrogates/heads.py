@@ -1,7 +1,8 @@
-"""True if the first digits of a number decide if a numbering plan has it: most attempts to make a number need no more.
+"""Decide by the first digits of a number whether a numbering plan has it: most attempts to make a number need no more.
 
-A plan is a pattern over digits. Its derivative by a digit is what may follow that digit, and counting what may follow tells
-none, all or some. Source: Brzozowski, "Derivatives of regular expressions", J. ACM 1964.
+A plan is a pattern over digits. Its derivative by a digit is the pattern of the digits that may follow, and
+counting their numbers shows none, all or some. Source: Brzozowski, "Derivatives of regular expressions", J. ACM
+1964.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache
 from typing import Final
 
 _Item = frozenset[str] | tuple["Paths", int, int]
-"""One of these digits, or paths that are repeated so many times, from and to."""
+"""One of these digits, or paths repeated a number of times, from and to."""
 Path = tuple[_Item, ...]
 Paths = frozenset[Path]
 """The ways to go on: a language is a set of sequences."""
@@ -82,7 +83,7 @@ def _first(path: Path) -> Iterator[Path]:
 
 @cache
 def after(paths: Paths, digit: str) -> Paths:
-    """Return what may follow the digit."""
+    """Return the paths that may follow the digit."""
     return frozenset(
         way[1:] for path in paths for way in _first(path) if way and isinstance(way[0], frozenset) and digit in way[0]
     )
@@ -90,21 +91,21 @@ def after(paths: Paths, digit: str) -> Paths:
 
 @cache
 def count(paths: Paths, length: int) -> int:
-    """Return how many of all numbers of a length the language has."""
+    """Return the count of numbers of a length in the language."""
     if not paths or not length:
         return int(any(not way for path in paths for way in _first(path)))
     return sum(count(after(paths, digit), length - 1) for digit in sorted(_ANY))
 
 
 def share(paths: Paths, head: str, length: int) -> float:
-    """Return which share of the numbers of a length that begin with `head` the language has."""
+    """Return the share of numbers of a length with this `head` that the language has."""
     for digit in head:
         paths = after(paths, digit)
     return count(paths, length - len(head)) / 10 ** (length - len(head))
 
 
 def may_begin(paths: Paths, head: str) -> bool:
-    """Return whether a number that begins with `head` may begin with something of the language."""
+    """Return whether a number that begins with `head` may begin with a number of the language."""
     for digit in head:
         if not paths or any(not way for path in paths for way in _first(path)):
             break

@@ -1,4 +1,4 @@
-"""Known surrogates: the list of them that a redacted span carries, and where they are in a text."""
+"""Known surrogates: the list that a redacted span carries, and the search for them in a text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUN: Final = re.compile(r"[^\W_]+")
 class Known:
     """Finds texts that are whole words: no letter or digit before or after them.
 
-    In time linear in the text, however many are known and however they begin.
+    In time linear in the text, regardless of the number and starts of known ones.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -30,7 +30,7 @@ class Known:
             if run is not None:
                 by_run.setdefault(run.group(), set()).add((run.start(), len(text)))
         self._by_run = {run: tuple(sorted(places, reverse=True)) for run, places in by_run.items()}
-        """First run of letters and digits -> what is before it in a text and the text's length: leftmost, longest first."""
+        """First run of letters and digits -> the text before it and the whole length: leftmost, longest first."""
 
     def spans(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield where known texts are in ``text[low:high]``, in order, without overlap."""

@@ -1,7 +1,7 @@
-"""Surrogates: for each class, what replaces a value, and what equal values have in common.
+"""Surrogates: for each class, the replacement of a value, and the canonical form of equal values.
 
 A surrogate keeps the shape that programs parse (an e-mail is one, a card passes Luhn, an IBAN mod 97), is the same for the same
-value under the same key. The list that a span and a fixture carry says that it is one, so that it is not redacted again; those
+value under the same key. The list in a span and a fixture identifies it as one, so that it is not redacted again; those
 of names, addresses, mail, cards, wallets and secrets also have a form that no real value has. The original's separators, case
 and layout stay.
 
@@ -98,7 +98,7 @@ def _card(prf: Prf, value: str, kind: str) -> str:
 
 
 _NO_BANK = {"BA": "9999", "BE": "9999", "BR": "9999", "EE": "66", "RS": "9999", "TR": "9999"}
-"""First digits of no bank, in countries where zeros are those of one: elsewhere, a bank code of zeros is no bank's.
+"""First digits of no bank, in countries in which zeros belong to one: elsewhere, a bank code of zeros is unassigned.
 
 Source: the registers of bank codes in schwifty 2026.10.1 and python-stdnum 2.2; in Belgium, 999 is for circular cheques.
 """
@@ -197,7 +197,7 @@ MIN_LISTED_DIGITS = 5
 """Digits of the shortest number that is listed as a surrogate: shorter ones may occur anywhere."""
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CODE_BY_PERMUTATION = 5
-"""Digits of the longest code for which letters can be counted out one by one."""
+"""Digits of the longest code whose letters are assigned by permutation."""
 
 
 def _code(prf: Prf, value: str) -> str:
@@ -302,12 +302,12 @@ def _address_canonical(value: str, kind: str) -> str:
 
 
 _MONTHS = re.compile(r"[^\W\d_]{3,}|[\u0600-\u0eff]")
-"""Of a month; from Arabic to Lao it may have two letters, or marks between them."""
+"""Names of months; from Arabic to Lao one may have two letters, or marks between them."""
 _GROUP = re.compile(r"[0-9]+")
 
 
 def coarsen(value: str) -> str:
-    """Return the date as the first of January, in the same layout; a second time changes nothing."""
+    """Return the date as the first of January, in the same layout; idempotent."""
     groups = _GROUP.findall(value)
     if len(groups) == 1 and len(groups[0]) == 8:
         year_first = groups[0][:2] in ("19", "20")

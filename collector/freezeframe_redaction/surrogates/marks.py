@@ -1,4 +1,4 @@
-"""The marks by which a surrogate is recognised without a list: of classes whose surrogates have one that no real value has."""
+"""The marks by which a surrogate is recognised without a list, for classes in which no real value has such a mark."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from freezeframe_redaction.surrogates.invented import holds_invented
 from freezeframe_redaction.surrogates.shapes import bare
 
 _IN_SECRETS: Final = ("rDxrDx", "facadefacade", "RDXRDX")
-"""What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. Surrogates of short
-values have no room for one: the list shows what they are."""
+"""Marks that the redactor writes into a secret's surrogate; a credential with one is not replaced again.
+
+Surrogates of short values have no room for one: only the list identifies them.
+"""
 IN_WALLETS: Final = b"\xfa\xca\xde\x00"
 """Begins the payload of each wallet's surrogate, and ``facadefacade`` that of Ethereum's."""
 _FIRST_OF_JANUARY: Final = Rules("dates").form("first_of_january")
@@ -48,5 +50,8 @@ _MARKED: Final[Mapping[str, Callable[[str], bool]]] = {
 
 
 def is_marked(class_: str, value: str) -> bool:
-    """Return whether the value is marked as a surrogate of the class. Of other classes, only the list of surrogates says so."""
+    """Return whether the value is marked as a surrogate of the class.
+
+    For other classes, only the list identifies surrogates.
+    """
     return class_ in _MARKED and _MARKED[class_](value)

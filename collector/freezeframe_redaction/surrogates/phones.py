@@ -1,9 +1,9 @@
-"""The digits of surrogates for phone numbers: numbers that no one has, however they are written.
+"""The digits of surrogates for phone numbers: unassigned numbers, in any notation.
 
 A number of North America gets an area code that is never assigned; one with another country code, digits that the country's
 plan does not assign. Without the country code it may be a number of many countries, and their plans together assign nearly all:
-after a dialled zero comes a second one, which no number has; else it is one that is not assigned in any of the larger countries
-where the value is. It begins with a zero only if the value does, since no number in JSON does.
+after a dialled zero comes a second one, which no number has; else it is unassigned in all larger countries in
+which the value is assigned. It begins with a zero only if the value does, since JSON numbers never do.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from freezeframe_redaction.surrogates.plans import (
 )
 
 _ATTEMPTS: Final = 64
-"""Attempts to find a number that no one has; usually the first one succeeds."""
+"""Attempts to find an unassigned number; usually the first one succeeds."""
 _MAX_ATTEMPTS_COMPARED: Final = 12
-"""Attempts that no larger region assigns, of which the one is taken that the fewest others do."""
+"""Attempts unassigned in larger regions, of which the one assigned in the fewest others is taken."""
 _FREE_ATTEMPTS: Final = 24
-"""Of these, those of a North American number that may have any area code of the form N9X."""
+"""The first of these, in which a North American number may have any area code of the form N9X."""
 _USED: Final = 560 * 10**6
-"""Of a number, what digits are made of."""
+"""The digits of a number from which the new ones are made."""
 _FREE_AREAS: Final = "590", "490"
 """With the first, no other large plan has a number of ten digits that is written without a zero, but China has one with a 1 in
-front; with the second, only India has some, and China none."""
+front; with the second, only India has some, and China none.
+"""
 
 
 def make_phone(prf: Prf, digits: str, kind: str) -> str:
@@ -41,7 +42,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
 
     Args:
         prf: under the key.
-        digits: all of the number, without an extension.
+        digits: the whole number, without an extension.
         kind: ``international`` (with the country code), ``international00`` (after ``00``), ``nanp`` or ``national``.
     """
     if (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1" and kind in ("nanp", "international")):
@@ -64,7 +65,7 @@ def _nobodys(
 ) -> str:
     """Return the first attempt that is unused and not assigned in any of the regions.
 
-    If there is none, one that no large region assigns, and the fewest small ones.
+    Otherwise one that no large region assigns, and the fewest small ones.
     """
     last, found = "", dict[str, int]()
     for last in attempts:
@@ -120,7 +121,7 @@ def _inland(prf: Prf, canonical: str, attempt: int, head: str | None) -> str:
 
 
 def _head(attempt: int) -> str | None:
-    """Return how the digits after a country code begin: with zeros if the plan assigns nearly all others (France)."""
+    """Return the first digits after a country code: zeros if the plan assigns nearly all others (France)."""
     return None if attempt < 8 or attempt % 2 else "0" if attempt < 16 else "00"
 
 

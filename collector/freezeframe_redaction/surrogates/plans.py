@@ -1,4 +1,4 @@
-"""Numbering plans: which numbers the countries assign, as one compiled pattern for each region.
+"""Numbering plans: the numbers that countries assign, as one compiled pattern for each region.
 
 The data is phonenumbers'; its own check parses and formats each number again (30 us, or 1.5 ms for "any of fifty regions"),
 these patterns take one or two. `tests/redaction/test_plans.py` checks that both give the same answer.
@@ -34,13 +34,13 @@ class NumberingPlan:
     code: str
     """Country calling code, ``"49"``."""
     general: re.Pattern[str]
-    """What has the form of a number of the region."""
+    """Pattern of the form of the region's numbers."""
     assigned: str
     """The pattern of the numbers assigned to some kind of line."""
     prefix: re.Pattern[str] | None
-    """What is dialled in front inside the country (``0``)."""
+    """Prefix dialled inside the country (``0``)."""
     rewrite: str | None
-    """What the prefix becomes if it is not simply dropped (Argentina, Brazil)."""
+    """Replacement of the prefix if it is not simply dropped (Argentina, Brazil)."""
     by_length: tuple[tuple[int, str], ...]
     """Length of a number -> pattern of those that are assigned to some kind of line."""
 
@@ -109,7 +109,7 @@ def is_assigned_in(digits: str, region: str) -> bool:
 
 
 def is_newly_assigned_in(digits: str, region: str) -> bool:
-    """Answer as `is_assigned_in`, for digits that are not asked about again: attempts to make a number."""
+    """Like `is_assigned_in`, for digits that are checked only once: attempts to make a number."""
     plan = _plan_in(region)
     if plan is None:
         return False
@@ -120,7 +120,7 @@ def is_newly_assigned_in(digits: str, region: str) -> bool:
 
 
 def count_assigned_in(digits: str, regions: tuple[str, ...]) -> int:
-    """Return in how many of the regions the digits are assigned; the same as asking about one after the other."""
+    """Return the number of regions that assign the digits; the same as checking one after the other."""
     return sum(1 for _ in _assigned_in(digits, regions))
 
 
@@ -140,20 +140,20 @@ _FIRST = 3
 
 
 def share_of(regions: tuple[str, ...], length: int, head: str) -> float:
-    """Return 1 if a number that begins so is assigned in one of the regions, 0 if in none; else something between."""
+    """Return 1 if one of the regions assigns all numbers with this beginning, 0 if none assigns any; else a value between."""
     return max((_share_in(region, length, head) for region in regions), default=0)
 
 
 @lru_cache(1 << 15)
 def _by_head(regions: tuple[str, ...], length: int, head: str) -> tuple[tuple[str, float], ...]:
-    """Return the regions in which a number that begins so may be assigned, each with the share of them."""
+    """Return the regions that may assign a number with this beginning, each with its share."""
     shares = ((region, _share_in(region, length, head)) for region in regions)
     return tuple((region, share) for region, share in shares if share)
 
 
 @lru_cache(1 << 16)
 def _share_in(region: str, length: int, head: str) -> float:
-    """Return which share of the numbers that begin so are assigned in the region; a half if that depends on a prefix."""
+    """Return the share of numbers with this beginning that are assigned in the region; a half if that depends on a prefix."""
     plan = _plan_in(region)
     if plan is None:
         return 0
@@ -176,7 +176,7 @@ def _paths_under(code: str, length: int) -> heads.Paths:
 
 @cache
 def _may_begin(prefix: str, head: str) -> bool:
-    """Return whether digits that begin so may have the prefix in front; in doubt, True."""
+    """Return whether digits with this beginning may have the prefix in front; in doubt, True."""
     paths = _prefixes(prefix)
     return paths is None or heads.may_begin(paths, head)
 
@@ -196,7 +196,7 @@ def _plan_in(region: str) -> NumberingPlan | None:
 
 @lru_cache(1024)
 def _is_of(code: str, national: str) -> bool:
-    """Return whether a region with the code assigns the number; those with the code 1 ask one after the other."""
+    """Return whether a region with the code assigns the number; those with the code 1 are checked one after the other."""
     return _assigned_under(code).fullmatch(national) is not None
 
 

@@ -1,9 +1,9 @@
 """The digits and letters of surrogates for numbers and identifiers, which have the shape of the original.
 
-They carry no mark: nine digits have no room for one that no real number has by chance. The list of surrogates that a span and a
-fixture carry says what is one. Only cards have room: five zeros after the network digit, and a check before the last.
+They carry no mark: nine digits have no room for one that no real number has by chance. The list in a span and a
+fixture identifies them. Only cards have room: five zeros after the network digit, and a check before the last.
 
-Nor do they belong to anyone: an identifier fails the check digits of every country whose numbers have its shape.
+They belong to no one: an identifier fails the check digits of every country whose numbers have its shape.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def lay_out(value: str, digits: str) -> str:
 
 
 def make_number(prf: Prf, class_: str, canonical: str, length: int, *, never: str | None = None) -> str:
-    """Return `length` digits for the canonical value, the first a 9; not the value itself (`never`, or the canonical one)."""
+    """Return `length` digits for the canonical value, the first a 9; never the value itself (`never`, or the canonical one)."""
     made = ("9" + prf.letters(class_, canonical, DIGITS, length - 1))[:length]
     return made if made != (never or canonical) else made[:-1] + str((int(made[-1]) + 1) % 10)
 

@@ -16,7 +16,7 @@ _OTHERS: Final = {"oh": "0", "o": "0", "nought": "0", "niner": "9", "zwo": "2", 
 _VALUES: Final = {word: str(value) for words in _LANGUAGES for value, word in enumerate(words)} | _OTHERS
 _TIMES: Final = {"double": 2, "triple": 3, "doble": 2, "doppel": 2}
 DIGITS: Final = {language: words.replace(" ", "|") for language, words in _RULES.entries("digits").items()}
-"""What one digit sounds like in each language, as alternatives."""
+"""The words for one digit in each language, as alternatives."""
 _ANY: Final = "|".join(sorted(_VALUES, key=lambda word: (-len(word), word)))
 _ONE: Final = rf"(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_ANY})"
 RUN: Final = re.compile(rf"(?<![\w-]){_ONE}(?:[ ,.\-]{{1,3}}(?:and )?{_ONE}){{3,24}}(?![\w-])", re.IGNORECASE)

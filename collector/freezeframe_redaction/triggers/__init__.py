@@ -1,1 +1,1 @@
-"""The fast first pass over the bytes of a batch: where a detector has to look at all."""
+"""The fast first pass over the bytes of a batch, which finds the places for detectors to check."""

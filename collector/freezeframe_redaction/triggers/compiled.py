@@ -1,6 +1,6 @@
 """The compiled trigger patterns, kept between processes: compiling takes over a second, reading them back a millisecond.
 
-Only a cache: whatever is wrong with it (no home, another engine, damage), the patterns are compiled again. A file is
+Only a cache: after any fault in it (no home, another engine, damage), the patterns are compiled again. A file is
 written for its owner only, to a temporary name first, and a file that anyone else could have written is not read.
 """
 
@@ -63,7 +63,7 @@ def fires_in(pattern: str, text: str) -> bool:
 
 
 def _path(expressions: Sequence[tuple[bytes, int]]) -> Path | None:
-    """Return where these patterns, compiled by this engine for this kind of processor, would be kept."""
+    """Return the cache file of these patterns, compiled by this engine for this kind of processor."""
     chosen = os.environ.get(_VARIABLE)
     if chosen == "":
         return None

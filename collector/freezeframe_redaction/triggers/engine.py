@@ -22,7 +22,7 @@ _LANE: Final = re.compile(r"\(\?#([a-z0-9]+)\)")
 WORDS: Final = "words"
 """The lane of triggers that do not name one."""
 _MIN_BRANCHES: Final = 5
-"""Alternations of fewer are left unchanged."""
+"""Minimum alternatives of an alternation that is split."""
 
 
 def lane_of(trigger: str) -> tuple[str, str]:
@@ -54,12 +54,12 @@ def one_by_one(expression: str) -> list[str]:
 
 
 def _cut(text: str, before: int, bars: list[int], end: int) -> list[str]:
-    """Return what is between the bars."""
+    """Return the texts between the bars."""
     return [text[first + 1 : last] for first, last in zip([before, *bars], [*bars, end], strict=True)]
 
 
 _Group = tuple[int, int, list[int]]
-"""Where the opening of a group ends, where its closing begins, and the bars between them."""
+"""End of a group's opening, start of its closing, and the bars between them."""
 _TOKEN: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?[i-]*:)?|[)|]", re.DOTALL)
 _REPEATED: Final = re.compile(r"[?*+{]")
 _UNREAD: Final = re.compile(r"\\Q|\(\?(?![i-]*:)")
@@ -89,7 +89,7 @@ def _outline(expression: str) -> tuple[list[_Group], list[int]]:
 
 
 _BORDER = b"\x1f"
-"""Surrounds what is scanned, and separates leaves, so that a trigger needs no case for the beginning of a text."""
+"""Surrounds the scanned text, and separates leaves, so that a trigger needs no case for the beginning of a text."""
 _NUMBERS: Final = 12
 """Bits of a detector's number. A hit is one integer, its end and its detector: texts may have a hit at every byte."""
 _DETECTOR: Final = (1 << _NUMBERS) - 1
@@ -186,10 +186,10 @@ def resolve_overlaps(
     priority: Mapping[str, int],
     deadline: Deadline = NEVER,
 ) -> list[tuple[Candidate, str]]:
-    """Return the candidates that hold: claims first, then by priority and length, none overlapping, in order of start.
+    """Return the candidates that win: claims first, then by priority and length, without overlap, in order of start.
 
-    Claims (classes without a priority) block what overlaps them. Only candidates that overlap one another, which are few, are
-    compared: a text of 16 MB has half a million candidates.
+    Claims (classes without a priority) block overlapping candidates. Only candidates that overlap one another,
+    which are few, are compared: a text of 16 MB has half a million candidates.
     """
     kept: list[tuple[Candidate, str]] = []
     group: list[tuple[Candidate, str]] = []
@@ -208,7 +208,7 @@ def resolve_overlaps(
 
 
 def _settled(group: list[tuple[Candidate, str]], priority: Mapping[str, int]) -> list[tuple[Candidate, str]]:
-    """Of candidates that overlap one another, return those that hold, in order of start."""
+    """Return the winners among overlapping candidates, in order of start."""
     # A surrogate known by its text wins over one known by its form; both win over every class (priorities are >= 0).
     ordered = sorted(group, key=lambda item: (_rank(item[0].class_, priority), item[0].start - item[0].end, item[0].start))
     starts: list[int] = []

@@ -1,7 +1,8 @@
-"""The scan view of a text: the same text with its disguises taken off, and the way back to the original offsets.
+"""The scan view of a text: the same text without disguises, and the map to the original offsets.
 
-Detectors read the view only, so each is written once, for plain characters: what is spelled as an HTML entity, percent-encoded
-(once or twice) or as ``\\u0040`` is read as what it spells, full-width and mathematical letters and digits become ASCII, every
+Detectors read the view only, so each is written once, for plain characters: HTML entities, percent-encoding
+(once or twice) and ``\\u0040`` are decoded, full-width and mathematical letters and digits become
+ASCII, every
 digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space; zero-width and bidirectional
 controls and the soft breaks of quoted-printable disappear. Plain ASCII text is its own view, at no cost.
 """
@@ -48,7 +49,7 @@ _FIELD: Final = re.compile(r"[^&;]+")
 _PIECE: Final = re.compile(r"[A-Za-z0-9/]{12,}")
 
 _Spelled = tuple[int, int, str]
-"""Start, end, and the one character that is spelled there; empty if what is there spells nothing."""
+"""Start, end, and the one character spelled there; empty if it spells nothing."""
 
 
 # Source: RFC 2045, section 6.7, rule 5. Encoders fill their lines; other lines of that length rarely end like that.
@@ -111,7 +112,7 @@ def _escapes(text: str) -> list[_Spelled]:
 
 
 def _spelled(text: str) -> list[_Spelled]:
-    """Return the characters that the text spells in a roundabout way, in order. Controls keep their spelling."""
+    """Return the characters that the text spells indirectly, in order. Controls keep their spelling."""
     out = [
         *(_entities(text) if "&" in text else ()),
         *(_percents(text) if "%" in text else ()),
@@ -126,7 +127,7 @@ def _has_soft_breaks(text: str) -> bool:
 
 
 class _Fold(dict[int, int]):
-    """Character to character, filled as characters are met (at most one entry per code point)."""
+    """Character to character, filled on demand (at most one entry per code point)."""
 
     def __missing__(self, code: int) -> int:
         folded = self[code] = ord(_fold(chr(code)))
@@ -223,7 +224,7 @@ def _without_spellings(text: str, spelled: list[_Spelled]) -> tuple[str, list[in
 
 
 def spell_like(original: str, made: str) -> str:
-    """Return what replaces the original, percent-encoded as often as that was: a URL stays a URL."""
+    """Return the replacement, percent-encoded as often as the original: a URL stays a URL."""
     percent = _PERCENT.search(original) if "%" in original else None
     if percent is not None:
         for _ in range(1, len(percent.group()), 2):
@@ -237,7 +238,7 @@ _SCAN_BYTES: dict[str, str] = {}
 
 
 def _scan_byte(error: UnicodeError) -> tuple[str, int]:
-    """Stand in for what Latin-1 lacks: one byte each, a letter for a letter, so that scan offsets are character offsets."""
+    """Replace characters beyond Latin-1: one byte each, a letter for a letter, so that scan offsets are character offsets."""
     assert isinstance(error, UnicodeEncodeError)
     out: list[str] = []
     for char in error.object[error.start : error.end]:

@@ -25,7 +25,7 @@ __all__ = ["help_text", "main"]
 USAGE_ERROR = 2
 INTERRUPTED = 130
 _ALIKE = 0.7
-"""From which share of equal letters a word is taken for a slip of the keyboard."""
+"""Share of equal letters above which a word counts as a typing error."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -62,13 +62,13 @@ def _main(arguments: list[str]) -> int:
 
 
 def _named(arguments: list[str]) -> tuple[str, list[str]]:
-    """Return the command's whole name, and what follows it."""
+    """Return the command's whole name, and the remaining arguments."""
     both = " ".join(arguments[:2])
     return (both, arguments[2:]) if len(arguments) > 1 and both in SUMMARIES else (arguments[0], arguments[1:])
 
 
 def _install() -> str:
-    """Return how to install what the commands require."""
+    """Return the command that installs the requirements of the commands."""
     return f"{install_command('embedded', 'replay', 'ui')}; `{PROGRAM} doctor` shows which parts are missing"
 
 
@@ -106,10 +106,10 @@ def _execute(name: str, rest: list[str]) -> int:
 
 @contextmanager
 def _not_too_deep() -> Generator[None]:
-    """Report what is nested deeper than Python's stack: a recording is a stranger's data.
+    """Report values nested deeper than Python's stack: a recording is a stranger's data.
 
     Raises:
-        WireError: something is.
+        WireError: a value is nested too deeply.
     """
     try:
         yield

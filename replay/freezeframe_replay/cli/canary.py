@@ -1,4 +1,4 @@
-"""`freezeframe experiment canary FIXTURE...`: recorded questions asked again, live, and what drifted since."""
+"""`freezeframe experiment canary FIXTURE...`: ask recorded questions again, live, and report drift."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Ask and print what drifted; 3 if something did, 125 if a question got no answer."""
+    """Ask and print the drift; 3 if there is any, 125 if a question got no answer."""
     canary = Canary(
         environment=os.environ,
         base_url=arguments.base_url,
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _not_compared(asked: Sequence[RepeatedCall], ignored: frozenset[str]) -> str:
-    """Return what was not compared, for the summary line."""
+    """Return the uncompared parts, for the summary line."""
     unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
     parts = [", ".join(sorted(ignored))] if ignored else []
     if unsteady:

@@ -1,6 +1,6 @@
-"""Colours of a report on a terminal: the verdict's word, and what was recorded and what is there now.
+"""Colours of a report on a terminal: the verdict's word, and the recorded and present values.
 
-Only a terminal gets them, and none if NO_COLOR is set (https://no-color.org) or TERM is ``dumb``.
+Only a terminal gets them, unless NO_COLOR is set (https://no-color.org) or TERM is ``dumb``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def show(text: str) -> None:
 
 
 def has_colours(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Return whether what is printed may have colours."""
+    """Return whether the output may have colours."""
     return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def coloured(text: str) -> str:
-    """Return a report with colours; without them it is the same text."""
+    """Return a report with colours and otherwise unchanged text."""
     for pattern, colour in _RULES:
         text = pattern.sub(rf"{colour}\1{_PLAIN}", text)
     return text

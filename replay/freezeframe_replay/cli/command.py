@@ -1,4 +1,4 @@
-"""Command: what a command's module declares, and the parser built from it."""
+"""Command: the declaration in a command's module, and the parser built from it."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Command:
     description: str = ""
     """More sentences for the command's help."""
     examples: Mapping[str, str]
-    """Command lines that can be copied, each with what it does."""
+    """Command lines to copy, each with a description."""
     exit_codes: Mapping[int, str] = field(default_factory=dict[int, str])
-    """The exit codes that differ from the usual meaning."""
+    """Exit codes with another than the usual meaning."""
     options: Sequence[Declare] = ()
     """Its arguments and options, in the order of its help."""
     actions: Mapping[str, tuple[str, Sequence[Declare]]] = field(default_factory=dict[str, tuple[str, Sequence[Declare]]])
-    """Name -> what it does, and its options; of a command that has actions. `options` are then those of each."""
+    """Name of an action -> its summary and options. If a command has actions, `options` apply to each."""
     takes_program: bool = False
     """True if ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
     config_error: int = 1

@@ -1,4 +1,4 @@
-"""The index of commands, grouped by what the user wants to do: exactly what `freezeframe --help` shows.
+"""The index of commands, grouped by purpose, as `freezeframe --help` shows it.
 
 Everything else about a command is in a module of this package, as its `COMMAND`. The last word of its name is the module's.
 """
@@ -69,7 +69,7 @@ BELOW: Final[Mapping[str, Mapping[str, str]]] = {
         "install": "Write the skill that tells a coding agent how to use all this.",
     },
 }
-"""A command -> what is below it: commands that its own help lists, not the list of all."""
+"""A command -> its subcommands, which only its own help lists."""
 HIDDEN: Final = {"completion": "Print a script that completes commands and options in a shell."}
 
 TOP: Final = {name: summary for group in GROUPS.values() for name, summary in group.items()}
@@ -92,7 +92,7 @@ MOVED: Final = {name.rpartition(" ")[2]: name for name in SUMMARIES if " " in na
     "calibrate": "diff",
     "experiment calibrate": "diff",
 }
-"""What a command was called -> the one that does it now."""
+"""Former name of a command -> its present name."""
 
 MEANT: Final = {
     word: name
@@ -118,7 +118,7 @@ MEANT: Final = {
     }.items()
     for word in words.split()
 }
-"""What people type who know other tools -> the command that does it."""
+"""Commands of other tools -> the equivalent command."""
 
 OF_THE_BASE_INSTALL: Final = ("run", "run drain")
 """The instrumentation's own commands, so that the base install has them."""

@@ -45,7 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _words_below(name: str) -> list[str]:
-    """Return the words of a command and of those below it, which are words of it, too."""
+    """Return the words of a command, including those of its subcommands."""
     below = [f"{name} {word}" for word in BELOW.get(name, {})]
     found = {word for each in (name, *below) for word in _words(_parser(each))} | BELOW.get(name, {}).keys()
     return _sorted(found)

@@ -1,6 +1,7 @@
 """`freezeframe demo`: the story of a failing run, played on this machine with real parts.
 
-The story is `examples/order_lookup` of the source tree, which a wheel holds beside this package. It uses the command line only.
+The story is `examples/order_lookup` of the source tree, which a wheel contains next to this package. It uses
+only the command line.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ COMMAND: Final = Command(
 )
 
 _NEEDED: Final = ("openai", "anthropic", "pytest", "chdb", "time_machine", "jinja2")
-"""What only the extra `demo` brings together."""
+"""Modules that only the extra `demo` installs together."""
 
 
 def story() -> Path:

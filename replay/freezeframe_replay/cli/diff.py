@@ -1,4 +1,4 @@
-"""`freezeframe diff A B`: two runs side by side, the first difference, and what changed in each step."""
+"""`freezeframe diff A B`: two runs side by side, the first difference, and the changes in each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`freezeframe doctor`: what is wrong on this machine, and what to do."""
+"""`freezeframe doctor`: find faults on this machine, with remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`freezeframe experiment DATASET [-- CMD]`: each run of a dataset with a candidate, and what changed."""
+"""`freezeframe experiment DATASET [-- CMD]`: replay each run of a dataset with a candidate, and list the changes."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write or send, and list what was left out."""
+    """Write or send, and list omissions."""
     _check_options(arguments)
     is_stdout = arguments.output == "-" and arguments.format not in (PACK, AUDIT)
     quiet = arguments.json or (is_stdout and sys.stdout.isatty())

@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _is_meant(run: Run, source: RunSource, place: RunsPlace) -> bool:
-    """Name the run that `last` is, where several services send theirs; ask whether it is meant, if somebody can answer."""
+    """Name the run that `last` means if several services send runs; ask for confirmation on a terminal."""
     if not reads_sql(place) or len(source.use(lambda store: store.services())) < 2:
         return True
     span = next(span for span in run.spans if span.span_id == run.entry.span_id)

@@ -1,4 +1,4 @@
-"""`freezeframe experiment fuzz RUN [-- CMD]`: small perturbations of a run, and which of them flip it."""
+"""`freezeframe experiment fuzz RUN [-- CMD]`: perturb a run slightly, and list the perturbations that flip it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Send the requests, or print what a replay of their runs will lack."""
+    """Send the requests, or print the gaps that a replay of their runs will have."""
     missing = next((source for source in arguments.sources if isinstance(source, Path) and not source.exists()), None)
     if missing is not None:
         raise ConfigError(f"{missing}: no such file or directory")
@@ -91,7 +91,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace) -> list[Path | str]:
-    """Return the files that are read one by one, and the URLs."""
+    """Return the files to read one by one, and the URLs."""
     kind, found = arguments.kind, list[Path | str]()
     for source in arguments.sources:
         if isinstance(source, str) and kind not in BACKENDS:
@@ -115,7 +115,7 @@ def _left_out(sent: Counter[str]) -> str:
 
 
 def _next(runs: list[str]) -> str:
-    """Return the lines that name the runs, and what to type next."""
+    """Return the lines that name the runs, and the next commands."""
     if not runs:
         return ""
     more = f"\n  and {len(runs) - _MAX_NAMED:,} more" if len(runs) > _MAX_NAMED else ""
@@ -129,7 +129,7 @@ def _shown(file: Path | str) -> str:
 
 
 def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home) -> tuple[Counter[str], list[str]]:
-    """Send every request of the files, from `--from` of the first file on; return what was done, and the runs' ids."""
+    """Send every request of the files, from `--from` of the first file on; return the counts, and the runs' ids."""
     port = read_ports(home).get("http")
     if not port or not flush(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
@@ -156,7 +156,7 @@ def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home
 
 
 def _each(files: list[Path | str], use: Callable[[Path | str], None], progress: Progress) -> int:
-    """Use each file. Of several, what cannot be read is said and left out; return how many those are.
+    """Use each file. Of several, unreadable ones are reported and left out; return their number.
 
     Raises:
         WireError: the only file cannot be read.
@@ -197,7 +197,7 @@ def _send(request: OtlpRequest, file: str, kind: str, home: Home, port: int) -> 
 
 
 def _rejected(content_type: str, body: bytes) -> int:
-    """Return how many spans or records the collector's answer says it refused."""
+    """Return the number of spans or records that the collector refused, from its answer."""
     if content_type == JSON_TYPE:
         partial: dict[str, Any] = json.loads(body or b"{}").get("partialSuccess") or {}
         return int(partial.get("rejectedSpans") or partial.get("rejectedLogRecords") or 0)
@@ -205,7 +205,7 @@ def _rejected(content_type: str, body: bytes) -> int:
 
 
 def _show(files: list[Path | str], arguments: argparse.Namespace) -> int:
-    """Print what a replay of each run in the files will lack: its ledger, or its gaps if bytes were recorded."""
+    """Print the gaps of a replay of each run in the files: its ledger, or its gaps if bytes were recorded."""
     rows: list[dict[str, Any]] = []
 
     def show(file: Path | str) -> None:

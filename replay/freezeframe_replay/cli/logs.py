@@ -1,4 +1,4 @@
-"""`freezeframe logs [SERVICE]`: what the services that `freezeframe up` started have logged."""
+"""`freezeframe logs [SERVICE]`: the logs of the services that `freezeframe up` started."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from freezeframe_replay.report.render import printable
 from freezeframe_schemas.errors import ConfigError
 
 _FOLLOW_S: Final = 0.5
-"""How often --follow looks for new lines."""
+"""Interval at which --follow checks for new lines."""
 _TAIL_BYTES: Final = 1 << 20
-"""Bytes of a log in which its last lines are looked for."""
+"""Bytes at the end of a log that are searched for its last lines."""
 
 COMMAND: Final = Command(
     examples={

@@ -48,5 +48,5 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def has_browser(environ: Mapping[str, str], platform: str) -> bool:
-    """Return whether a browser would have a window: one that takes the terminal is not meant."""
+    """Return whether a browser would open a window: one in the terminal does not count."""
     return platform in ("darwin", "win32") or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))

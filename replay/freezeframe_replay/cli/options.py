@@ -46,7 +46,7 @@ STORE: Final = all_of(
         "collector's), another backend, phoenix+http://host:6006, or a directory of OTLP files (docs/other-backends.md)",
     ),
 )
-"""Where runs are read: --data and --store."""
+"""The source of runs: --data and --store."""
 JSON: Final = flag("--json", "write JSON, for scripts")
 QUIET: Final = flag("--quiet", "print no progress")
 IGNORE: Final = repeatable(
@@ -75,7 +75,7 @@ def new_directory(*, of: str) -> Declare:
 
 
 def place_of(arguments: argparse.Namespace) -> RunsPlace:
-    """Return the source of runs that --data and --store name."""
+    """Return the source of runs given by --data and --store."""
     return RunsPlace(data=arguments.data, store=arguments.store)
 
 
@@ -85,7 +85,7 @@ def home_of(arguments: argparse.Namespace) -> Home:
 
 
 def trial_of(arguments: argparse.Namespace, policy: ReplayPolicy) -> Trial:
-    """Return how the runs of an experiment are re-enacted, as the command line says."""
+    """Return the settings of the command line for re-enacting the runs of an experiment."""
     from freezeframe_replay.process.reenact import Trial  # commands that replay nothing start without it
 
     keys = find_home(getattr(arguments, "data", None)).directory / KEYS
@@ -160,7 +160,7 @@ def text_or_file(given: str, option: str) -> str:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, or of ``$COLUMNS``; if there is none, a usual page's width."""
+    """Return the columns of the terminal, or of ``$COLUMNS``; else the width of a usual page."""
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 60)
 
 

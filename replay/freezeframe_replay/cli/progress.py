@@ -1,4 +1,4 @@
-"""Progress of long work: one line on a terminal, from the first second on, taken away at the end. Nothing elsewhere."""
+"""Progress of long work: one line on a terminal, from the first second on, removed at the end. Nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLEAR: Final = "\r\x1b[2K"
 
 
 class Progress:
-    """Says on stderr, if that is a terminal, what a command is doing and for how long; nothing with `quiet`."""
+    """Shows on stderr, if that is a terminal, a command's current work and its duration; nothing with `quiet`."""
 
     def __init__(self, text: str, *, quiet: bool = False) -> None:
         self._text = text
@@ -29,7 +29,7 @@ class Progress:
             self._thread = threading.Thread(target=self._show, name="progress", daemon=True)
 
     def say(self, text: str) -> None:
-        """Replace what was said before."""
+        """Replace the line shown before."""
         self._text = text
 
     def step(self, done: int, total: int, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`freezeframe run --proxy -- CMD`: record a program in any language, by a proxy that its SDKs are led to."""
+"""`freezeframe run --proxy -- CMD`: record a program in any language, by a proxy to which its SDKs are pointed."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from freezeframe_schemas.span import SpanRecord
 
 _SPANS = "resourceSpans"
 _REMEMBERED = 8_000_000
-"""Characters of leaves that are remembered: this bounds the memory, however long the input."""
+"""Limit of remembered leaves in characters: it bounds the memory for inputs of any length."""
 
 
 COMMAND: Final = Command(
@@ -233,7 +233,7 @@ def _dump(made: dict[str, Any]) -> str:
 
 
 def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield one line for each finding in the user's text: where, what, and why."""
+    """Yield one line for each finding in the user's text: place, class, and reason."""
     for finding in findings:
         line = text.count("\n", 0, finding.start) + 1
         column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
@@ -244,7 +244,7 @@ def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _opinions(redactor: Redactor, text: str) -> Iterator[str]:
-    """Yield, for each name that the learned evidence judges, what it says, and each feature with its weight below."""
+    """Yield, for each name that the learned evidence judges, its judgement, and each feature with its weight below."""
     for name, one in redactor.name_judgements(text):
         says = "a name" if one.is_name else "not a name, kept as it is"
         yield f"{name!r}  {says}: evidence {one.score:+.2f}, a name from {one.least:+.2f} on, by {one.item[1]}"

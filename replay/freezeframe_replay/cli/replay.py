@@ -1,4 +1,4 @@
-"""`freezeframe replay RUN_OR_FIXTURE [-- CMD]`: run it again, offline, and say where it leaves the recording."""
+"""`freezeframe replay RUN_OR_FIXTURE [-- CMD]`: run it again, offline, and show where it leaves the recording."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _no_code(path: Path) -> ConfigError:
 
 
 def _offer(path: Path, files: int | None) -> str:
-    """Return how to run packed code, and why it was not; with `files` None, how to install what it needs."""
+    """Return the command to run packed code, and why it was not run; with `files` None, the one to install its requirements."""
     again = f"freezeframe replay {shlex.quote(str(path))} --packed-code"
     if files is None:
         return f"  If packages are missing or differ, uv can install the recorded ones: {again} --with-uv"
@@ -200,7 +200,7 @@ def _replay(
     cwd: Path | None = None,
     python: Interpreter | None = None,
 ) -> int:
-    """Replay in the folder `cwd` (None: this one) what the arguments name, or the fixture of an archive."""
+    """Replay the run that the arguments name, or the fixture of an archive, in the folder `cwd` (None: this one)."""
     if arguments.at_commit and cwd is not None:
         raise ConfigError("--at-commit and --packed-code both name the code to run", do="leave one of them out")
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:

@@ -1,4 +1,4 @@
-"""`freezeframe run --reuse -- CMD`: a program whose equal model calls are answered from earlier runs, and asked once only."""
+"""`freezeframe run --reuse -- CMD`: answer a program's repeated model calls from earlier runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run the program; print what was saved to stderr."""
+    """Run the program; print the savings to stderr."""
     if not arguments.program:
         raise ConfigError("expected a command after `--`: freezeframe run --reuse -- node eval.mjs")
     cache = CachedAnswers(open_store(options.place_of(arguments)))

@@ -26,7 +26,7 @@ from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.tables.run_list import NOT_OK, STATUSES
 
 _FOLLOW_S: Final = 2.0
-"""How often --follow looks for runs that are new."""
+"""Interval at which --follow checks for new runs."""
 _FILTERS: Final = ("text", "failed", "status", "entry", "service", "session", "since", "follow")
 
 COMMAND: Final = Command(
@@ -128,7 +128,7 @@ def _print_change(page: RunPage, *, as_json: bool) -> None:
 
 
 def _elsewhere(arguments: argparse.Namespace) -> int | None:
-    """Print what another backend lists; None if the runs are in our own store.
+    """Print the list of another backend; None if the runs are in our own store.
 
     Raises:
         ConfigError: it lists no runs, or a filter was given.

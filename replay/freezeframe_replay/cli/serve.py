@@ -134,7 +134,7 @@ def _served(arguments: argparse.Namespace, named: str) -> ServedRun:
 
 
 def _run_with_misses(arguments: argparse.Namespace, run: ServedRun) -> int:
-    """Run the program under the recording proxy, which the run answers for; return its exit status."""
+    """Run the program under the recording proxy, which answers from the run; return its exit status."""
 
     def known(request: Request) -> Exchange | None:
         parts = urlsplit(request.url)
@@ -159,7 +159,7 @@ def _run_with_misses(arguments: argparse.Namespace, run: ServedRun) -> int:
 
 
 def _report(arguments: argparse.Namespace, names: Sequence[str], runs: Sequence[ServedRun], status: int | None) -> int:
-    """Print what was found of each run, to stderr if stdout is the client's; return the worst exit code."""
+    """Print the findings of each run, to stderr if stdout is the client's; return the worst exit code."""
     reports = [run.report(status) for run in runs]
     output = sys.stderr if arguments.mcp else sys.stdout
     if arguments.json:
@@ -174,7 +174,7 @@ def _report(arguments: argparse.Namespace, names: Sequence[str], runs: Sequence[
 
 
 def _wait(url: str, runs: Sequence[ServedRun], through_us: Mapping[str, str]) -> None:
-    """Print how to reach the runs, and wait for Ctrl-C."""
+    """Print the addresses of the runs, and wait for Ctrl-C."""
     for run in runs if len(runs) > 1 else ():
         print(f"{run.fixture.run_id[:ID_DIGITS]}: {url}/-/run/{run.fixture.run_id[:ID_DIGITS]}")
     variables = {**(runs[0].environment(url) if len(runs) == 1 else {}), **through_us}

@@ -1,4 +1,4 @@
-"""`freezeframe run setup AGENT`: what makes a coding agent send its telemetry to the collector."""
+"""`freezeframe run setup AGENT`: settings that make a coding agent send its telemetry to the collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`freezeframe show RUN`: a run's tree, what it carries of the replay kit, and how far it can be re-enacted."""
+"""`freezeframe show RUN`: a run's tree, its replay kit, and how far it can be re-enacted."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
 
 
 def _next_of_a_cold_case(outline: Outline, again: str) -> Iterator[str]:
-    """Yield what to change in the program or the recording; for a run with steps, name a command that can replay it."""
+    """Yield the changes needed in the program or the recording; for a run with steps, name a command that can replay it."""
     if outline.advice:
         yield f"next: {'; '.join(outline.advice)}"
     elif outline.status is RunStatus.UNFINISHED:

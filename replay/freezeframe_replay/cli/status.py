@@ -56,7 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _figures(home: Home, service: daemon.ProcessState) -> Any:
-    """Return what the service reports about itself; None if it does not run."""
+    """Return the service's own report; None if it does not run."""
     port, is_started = daemon.pages_port_of(home, service.name), service.note is not None
     if port is None or not (is_started or service.name == daemon.COLLECTOR):
         return None
@@ -98,7 +98,7 @@ _LISTENERS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the collector reports (its ``/status``) as labelled lines; empty if it does not answer."""
+    """Return the collector's ``/status`` as labelled lines; empty if it does not answer."""
     if "error" in figures:
         return [("fault", str(figures["error"]))]
     spans, log, writer = (figures.get(name) or {} for name in ("audit", "log", "writer"))
@@ -136,14 +136,14 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unsettled_text(casts: Mapping[str, Any]) -> str:
-    """Return how many runs have stored spans that must be read again, or an empty result."""
+    """Return the number of runs whose stored spans must be read again, as text; empty if there are none."""
     count = casts.get("unsettled_runs")
     fault = f"; {casts['last_error']}" if casts.get("last_error") else ""
     return f"{count:,} of {casts['open_runs']:,} open runs{fault}" if count or fault else ""
 
 
 def _loss_text(spans: Mapping[str, Any]) -> str:
-    """Return what was lost because the log was damaged; empty if nothing was."""
+    """Return the losses by damage to the log; empty without any."""
     if not spans.get("damaged") and not spans.get("lost"):
         return ""
     found = f"{spans.get('lost', 0):,} acked spans or more, in {spans.get('damaged', 0):,} damaged segments of the log"
@@ -151,7 +151,7 @@ def _loss_text(spans: Mapping[str, Any]) -> str:
 
 
 def _readers_text(readers: Mapping[str, Any]) -> str:
-    """Report whether the kernel sandboxes SQL; empty if a ClickHouse server answers it, or the collector does not say."""
+    """Report whether the kernel sandboxes SQL; empty if a ClickHouse server answers it, or the collector does not report it."""
     if not readers:
         return ""
     if readers.get("sandboxed"):

@@ -1,4 +1,4 @@
-"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show what is parameters there and where the code is."""
+"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show the request there and the place in the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`freezeframe store ACTION`: what the store holds, what is kept, what is deleted.
+"""`freezeframe store ACTION`: content of the store, retention, deletion.
 
 The store is the collector's: a command goes to the running one, to a server with --store, or, if nothing runs, to a collector
 process that opens the files. Reading runs never needs this.
@@ -180,7 +180,7 @@ def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
     """Ask on the terminal.
 
     Raises:
-        ConfigError: there is no terminal to ask on.
+        ConfigError: no terminal is available for the question.
     """
     subject = next(f"{name} {order[name]}" for name in ("run", "user", "tenant") if name in order)
     if not sys.stdin.isatty():
@@ -192,7 +192,7 @@ def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
 
 
 def _forget_replays(arguments: argparse.Namespace, *changed: str) -> None:
-    """Remove the replays that the pages have kept of runs that are gone or changed."""
+    """Remove kept replays of runs that are gone or changed."""
     history = History(home_of(arguments).directory)
     if history.noted():
         history.forget_gone(open_store(place_of(arguments)), changed)
@@ -279,7 +279,7 @@ def _forget_person(arguments: argparse.Namespace, give: Callable[[Order], Answer
 def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order], Answer]) -> int:
     """Report which stored values of the run the policy would replace; with consent, replace the run by its redacted form.
 
-    The spans go into a file first: if this ends midway, the run is in it.
+    The spans are written to a file first, which has the run if this ends midway.
     """
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
     from freezeframe_redaction.surrogates.known import surrogates_of

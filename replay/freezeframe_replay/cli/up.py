@@ -54,7 +54,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Start what does not run, and print where it listens."""
+    """Start the services that do not run, and print their addresses."""
     home = home_of(arguments)
     chosen_ports = {name: getattr(arguments, f"{name}_port") for name in sorted(_USUAL.chosen)}
     chosen = {name: port for name, port in chosen_ports.items() if port is not None}

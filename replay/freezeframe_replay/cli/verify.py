@@ -1,6 +1,6 @@
 """`freezeframe fixture verify RUN_OR_FIXTURE...`: check that recordings are whole and unedited.
 
-Keys that another version made differently are reported, and are not a fault: every comparison computes keys again.
+Keys that another version made differently are reported, but are not a fault: every comparison computes keys again.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ class CheckedRecording:
     run: str | None = None
     steps: int = 0
     keyed_otherwise: int = 0
-    """Steps whose key is not the one that this version makes."""
+    """Steps whose key differs from the one that this version makes."""
     forked_from: str = ""
     """The run that it is a fork of: its changes were made on purpose."""
     faults: tuple[str, ...] = ()
     unsealed: bool = False
-    """It has no digest or hash by which an edit would be seen."""
+    """It has no digest or hash that would reveal an edit."""
     lacks: tuple[str, ...] = ()
-    """What the recording is known to lack: it is unchanged since it was written, but not whole."""
+    """Known gaps of the recording: it is unchanged since it was written, but not whole."""
     empty: str = ""
-    """Why there is nothing to check, if there is nothing."""
+    """Reason why there is nothing to check, if so."""
 
 
 def _lines(result: CheckedRecording) -> Iterable[str]:

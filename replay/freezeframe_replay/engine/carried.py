@@ -1,4 +1,4 @@
-"""A tool's new result in later requests: does a request differ from the recorded one in nothing else? Pure."""
+"""Check whether a later request differs from the recorded one only by a tool's new result. Pure."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Carried:
     was: frozenset[str]
     now: frozenset[str]
     was_error: bool = False
-    """One of them is an exception: a program puts its own words around its text, or in its place."""
+    """One of them is an exception: a program may wrap or replace its text with its own words."""
 
     @classmethod
     def of(cls, recorded: Any, live: Any) -> Carried:
-        """Return it for two outcomes, ``{"raised": ..., "returned": ...}``, of tagged JSON."""
+        """Return the `Carried` of two outcomes, ``{"raised": ..., "returned": ...}``, of tagged JSON."""
         ended = [side.get("raised") is not None for side in (recorded, live)]
         return cls(was=_forms(recorded), now=_forms(live), was_error=ended[0] != ended[1])
 
     def explains(self, recorded: Any, live: Any) -> bool:
-        """Return whether two JSON values are equal except for texts of the old result where the new one has its own."""
+        """Return whether two JSON values are equal except for texts of the old result replaced by texts of the new one."""
         if isinstance(recorded, dict) and isinstance(live, dict):
             names = {*recorded, *live}
             return all(self.explains(recorded.get(name), live.get(name)) for name in names)
@@ -72,7 +72,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _forms(outcome: Any) -> frozenset[str]:
-    """Return the texts that a program may make of an outcome: its parts, and the whole as Python and JSON write it."""
+    """Return the texts that a program may make from an outcome: its parts, and the whole in Python's and JSON's notation."""
     raised, returned = outcome.get("raised"), outcome.get("returned")
     if isinstance(raised, dict):
         name = str(raised.get("class", "")).rpartition(":")[2]
@@ -98,7 +98,7 @@ def _written(value: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return tagged JSON without its tags: what `json.dumps` of a program's object writes."""
+    """Return tagged JSON without its tags, as `json.dumps` of the program's object."""
     if isinstance(value, dict):
         if values.TAG in value:
             return _plain(value.get("value"))

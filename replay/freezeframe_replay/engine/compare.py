@@ -11,7 +11,7 @@ from typing import Any, Final
 ABSENT: Final = "<absent>"
 CONTEXT: Final = 60
 WHOLE: Final = 10_000
-"""Characters before and after the first differing one of two texts, in few lines and in whole texts."""
+"""Characters before and after the first differing one of two texts, in short excerpts and in whole texts."""
 MAX_PARTS: Final = 1_000
 
 
@@ -50,7 +50,7 @@ def differences(recorded: Any, live: Any, path: str = "$", context: int = CONTEX
 
 
 def described(recorded: Any, live: Any) -> dict[str, Any] | None:
-    """Return the first difference as the fields of a `Divergence`, its whole texts too if they say more."""
+    """Return the first difference as the fields of a `Divergence`, with its whole texts if they are longer."""
     found, whole = (next(differences(recorded, live, context=context), None) for context in (CONTEXT, WHOLE))
     if found is None or whole is None:
         return None
@@ -72,9 +72,9 @@ def texts_apart(recorded: Any, live: Any) -> Iterator[tuple[str, str]]:
 
 
 def hunks(recorded: Sequence[str], live: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Yield the parts of two texts beside each other, in order: those that are equal, and what each has between them.
+    """Yield the parts of two texts side by side, in order: equal parts, and the parts between them.
 
-    Of texts with more parts than `MAX_PARTS` in what differs, that is not taken apart.
+    Differing stretches of more than `MAX_PARTS` parts are not split.
     """
     begin = 0
     while begin < min(len(recorded), len(live)) and recorded[begin] == live[begin]:

@@ -1,6 +1,6 @@
 """Ends: the input that a replayed program was given and its outcome, compared with the recorded ones.
 
-Keeps how far each was compared (`Check`), so that no verdict claims more. Not thread-safe: the session is.
+Keeps the extent of each comparison (`Check`), so that no verdict claims more. Not thread-safe: the session is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Settle = Callable[[Any, Any], Any]
 
 
 class _OtherRun(ReplayMiss):
-    """Ends the import of a script, which has defined by then what its first run needed."""
+    """Ends the import of a script once it has defined everything that its first run needed."""
 
 
 class Ends:
@@ -35,7 +35,7 @@ class Ends:
         entry: the recorded ones.
         values: compares private values.
         settle: applied to the outcome before it is compared.
-        gaps: those of the run; some say what of its outcome is not compared.
+        gaps: those of the run; some name uncompared parts of its outcome.
     """
 
     def __init__(self, entry: Entry, *, values: PrivateValues, settle: Settle, gaps: Iterable[str] = ()) -> None:
@@ -47,11 +47,11 @@ class Ends:
         self.input_check = Check.NOT_RECORDED if entry.input is None else Check.NOT_SEEN
         self.outcome_check = Check.NOT_SEEN if is_known else Check.NOT_RECORDED
         self.input_relaxed: tuple[Relaxed, ...] = ()
-        """Differences in the input that did not decide."""
+        """Tolerated differences in the input."""
         self.outcome_relaxed: tuple[Relaxed, ...] = ()
-        """Differences in the outcome that did not decide."""
+        """Tolerated differences in the outcome."""
         self.unheard = tuple(gap.removeprefix(NOT_COMPARED) for gap in gaps if gap.startswith(NOT_COMPARED))
-        """What an entry point left behind that is not compared, in words."""
+        """Uncompared effects of an entry point, in words."""
         self.outcome_changed: Divergence | None = None
         self.raised_instead = False
         """True if the program raised although the recorded run returned."""
@@ -67,7 +67,7 @@ class Ends:
             self._is_loading = False
 
     def compare_input(self, target: str, live: str) -> tuple[Settled | None, Divergence | None]:
-        """Compare the entry point's input, tagged JSON; return the comparison, and what differs.
+        """Compare the entry point's input, tagged JSON; return the comparison, and the difference.
 
         Another name for the same function is not a difference.
         """
@@ -93,7 +93,7 @@ class Ends:
         )
 
     def compare_outcome(self, output: str | None, error: str | None, unseen: Iterable[str] = ()) -> Settled | None:
-        """Compare what the entry point returned or raised, tagged JSON; return the comparison if it is as recorded."""
+        """Compare the entry point's result or exception, tagged JSON; return the comparison if it is as recorded."""
         self.unheard = tuple(dict.fromkeys((*self.unheard, *unseen)))
         if self.outcome_check is Check.NOT_RECORDED:
             return None
@@ -163,7 +163,7 @@ def _tree(text: str) -> Any:
 
 
 def _class_and_text(error: Any) -> Any:
-    """Keep class and text of an exception, those of a group, and what a generator yielded before it raised.
+    """Keep class and text of an exception, those of a group, and the items of a generator before it raised.
 
     Attributes may hold addresses and times.
     """
@@ -187,7 +187,7 @@ def _members(error: dict[str, Any]) -> list[Any]:
 
 
 def _of_the_caller(raised: Any) -> str:
-    """Return the note for a recorded run that was ended by its caller, which a replay is not."""
+    """Return the note for a recorded run that its caller ended; a replay's caller does not."""
     ended = str(raised.get("class", "")).rpartition(":")[2] if isinstance(raised, dict) else ""
     if ended not in {"CancelledError", "GeneratorExit", "KeyboardInterrupt"}:
         return ""

@@ -47,10 +47,10 @@ def freeze(run: Run, *, is_keyed: bool = True) -> Fixture:
 
     Args:
         run: the run.
-        is_keyed: give each step the key of its request. A replay makes its own keys, so for one it takes time for nothing.
+        is_keyed: give each step the key of its request. A replay computes its own keys and does not need these.
 
     Raises:
-        RunError: such a run does not hold what its model was asked or answered.
+        RunError: such a run lacks a request or an answer of its model.
     """
     if not run.exchanges:
         from freezeframe_replay.engine.reconstruct import answerable, can_be_reconstructed, reconstruct
@@ -98,7 +98,7 @@ def freeze(run: Run, *, is_keyed: bool = True) -> Fixture:
 
 
 def _effects(gaps: Iterable[Gap]) -> dict[str, None]:
-    """Return what the run does to the world outside its steps, as gaps that the verdict names."""
+    """Return the run's effects outside its steps, as gaps that the verdict names."""
     return dict.fromkeys(NOT_COMPARED + EFFECTS[gap.kind] for gap in gaps if gap.kind in EFFECTS)
 
 
@@ -121,17 +121,17 @@ def exchange_key(exchange: Exchange, *, alias: Alias = str, ignore: tuple[str, .
 
 
 def keyed_anew(fixture: Fixture) -> tuple[Step, ...]:
-    """Return the steps under the keys that this version makes of their requests.
+    """Return the steps with the keys that this version computes for their requests.
 
-    The keys in a fixture are those of the version that wrote it. How a version reads a body (an upload, a compressed one) and
-    what it finds there decides, too, so they are never compared with others.
+    The keys in a fixture are those of the version that wrote it. They also depend on a version's reading of a
+    body (an upload, a compressed one), so they are never compared with others.
     """
     alias = make_alias(fixture.redaction)
     return tuple(replace(step, key=exchange_key(step.exchange, alias=alias).digest) for step in fixture.steps)
 
 
 def transient_fields(request: Request) -> frozenset[str]:
-    """Return the body fields that never decide, by the wire dialect of the request."""
+    """Return the body fields that never change the answer, by the wire dialect of the request."""
     match = find_dialect_of(request) if request.method else None
     return match.dialect.transient_fields if match is not None else frozenset()
 

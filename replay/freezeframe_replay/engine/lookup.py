@@ -1,4 +1,4 @@
-"""Lookup: which recorded step answers a call. Keeps what was used; decides nothing else. Not thread-safe: the session is.
+"""Lookup: finds the recorded step that answers a call, and keeps the used steps. Nothing else. Not thread-safe: the session is.
 
 A call is found exactly by (lane, request key, equal requests in the lane before it). In a redacted run, the next step of
 the lane comes first if only private values keep it from being that request (`private_values`): requests that were equal
@@ -47,7 +47,7 @@ _LATER: Final = 1.05
 
 
 def what_ended(recorded: Exchange, live: Request, divergence: Divergence) -> Divergence | Relaxed | None:
-    """Return what to report about the end of the call that a step answers: None if the program's call ends the same way.
+    """Return a report about the end of the call that a step answers: None if the program's call ends the same way.
 
     Args:
         recorded: the step.
@@ -89,14 +89,14 @@ def what_ended(recorded: Exchange, live: Request, divergence: Divergence) -> Div
 
 
 def _phases(recorded: Exchange, error: str) -> tuple[str, ...]:
-    """Return which limits an exception of this name may report."""
+    """Return the limits that an exception of this name may report."""
     if error == "TimeoutError" and recorded.seam == "aiohttp":
         return "connect", "total"
     return (next((phase for phase in ("connect", "write", "pool") if phase in error.lower()), "read"),)
 
 
 def _waited_s(recorded: Exchange) -> float:
-    """Return how long the call had waited at its end, since it began or since the last piece of its answer."""
+    """Return the waiting time of the call at its end, from its start or from the last piece of its answer."""
     last_ns = recorded.response.chunks[-1].offset_ns if recorded.response.chunks else 0
     return (recorded.end_time_unix_nano - recorded.start_time_unix_nano - last_ns) / 1e9
 
@@ -121,7 +121,7 @@ class FoundStep:
     item: Recorded
     relaxed: tuple[Relaxed, ...] = ()
     settled: Settled | None = None
-    """What the comparison took for granted; None if the request was recorded in exactly this form."""
+    """Assumptions of the comparison; None if the request was recorded in exactly this form."""
 
     @property
     def how(self) -> str:
@@ -134,7 +134,7 @@ class Lookup:
 
     Args:
         fixture: its askable steps answer.
-        ignore: components of the request key that do not decide, besides those that the fixture names.
+        ignore: ignored components of the request key, besides those that the fixture names.
         values: compares private values.
         measured: see `Measured`.
     """
@@ -151,7 +151,7 @@ class Lookup:
         """Number of a step that answered a call -> how it was found."""
         self.ambiguous: list[Ambiguous] = []
         self._carried: list[Carried] = []
-        """What tools that ran returned instead of the recorded results."""
+        """New results of tools that ran, in place of the recorded ones."""
         self._by_bytes = {_fingerprint(item.step.exchange): item.key for item in self.recorded}
         self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
         self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
@@ -159,7 +159,7 @@ class Lookup:
         """Steps of one lane and kind (and function), in order; used ones at the beginning are removed."""
         self._lanes: dict[Lane, list[Recorded]] = defaultdict(list)
         self._behind: dict[Lane, int] = {}
-        """How many used steps a lane begins with, when that was last asked."""
+        """Number of used steps at the beginning of a lane, when last counted."""
         self._issued: Counter[tuple[Lane, str]] = Counter()
         self._answered_by: dict[str, Recorded] = {}
         """Digest of a live request -> the step that answered it last."""
@@ -183,7 +183,7 @@ class Lookup:
     def find(self, call: Call, key: RequestKey, *, goes_live: bool = False) -> FoundStep | None:
         """Return the step that answers the call and how it was found, or None. Counts the call as issued.
 
-        `goes_live`: a model is asked anew about what differs from the recording in a tool's new result.
+        `goes_live`: the model is asked anew if a tool's new result differs from the recording.
         """
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
@@ -257,7 +257,7 @@ class Lookup:
         return served
 
     def outlived(self, found: FoundStep, call: Call) -> Divergence | None:
-        """Return the divergence for a call that would still wait where the step's had timed out."""
+        """Return the divergence for a call that would still wait at the time when the step's timed out."""
         ended = self._ended(found.item, call)
         return ended if isinstance(ended, Divergence) and COMPONENT not in self._ignore else None
 
@@ -273,7 +273,7 @@ class Lookup:
         return what_ended(recorded, call.request, named)
 
     def _ignored(self, recorded: Exchange, call: Call) -> set[str]:
-        """Return the components in which the call differs from the step and that do not decide: ignored or transient ones."""
+        """Return the tolerated components in which the call differs from the step: ignored or transient ones."""
         transient = {f"body.{name}" for name in transient_fields(call.request)}
         if not (transient or self._ignore) or _fingerprint(recorded) == _fingerprint(call):
             return set()
@@ -330,7 +330,7 @@ class Lookup:
         return self.moments.settle(recorded, live, self._slack(step.number, step.exchange.end_time_unix_nano))
 
     def _took_ns(self) -> list[int]:
-        """Return how long the used steps took, as `response.elapsed` says it: in whole microseconds."""
+        """Return the durations of the used steps, in whole microseconds as in `response.elapsed`."""
         used = [item.step.exchange for item in self.recorded if item.step.number in self.used]
         return [(each.end_time_unix_nano - each.start_time_unix_nano) // 1000 * 1000 for each in used if each.request.method]
 
@@ -339,7 +339,7 @@ class Lookup:
         return [item for item in self.recorded if item.step.number not in self.used]
 
     def ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
-        """Yield a warning for each ignored component that may decide: it differed, and then the program did, too."""
+        """Yield a warning for each ignored component that may matter: it differed, and then the program did, too."""
         if not divergences:
             return
         left_at = divergences[0].step
@@ -348,10 +348,11 @@ class Lookup:
                 yield f"{name} is ignored and differed from step {step} on, and then the run diverged: it may matter now"
 
     def between_ns(self, lane: Lane) -> tuple[int, int]:
-        """Return when the lane's last used step ended, and when the run asked for its next one, in ns since 1970.
+        """Return the end of the lane's last used step, and the start of its next one in the run, in ns since 1970.
 
-        Before a lane's first step, that is when the run began. After the last one, it is when the run ended, if this is its
-        first lane, else 0. It needs no lock: the program may read its clock anywhere.
+        Before a lane's first step, the former is the start of the run. After the last one, the latter is the
+        end of the run if this is its first lane, else 0. It needs no lock: the program may read its clock
+        anywhere.
         """
         steps, position = self._lanes.get(lane, []), self._behind.get(lane, 0)
         while position < len(steps) and steps[position].step.number in self.used:
@@ -428,7 +429,7 @@ class Lookup:
         return self.moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
 
     def _slack(self, number: int, now_ns: int) -> Slack:
-        """Return how far off the clock may be at a step: the recorded code's time since the last answer, and a little more."""
+        """Return the possible error of the clock at a step: the recorded code's time since the last answer, plus a little."""
         ends = [
             step.exchange.end_time_unix_nano
             for step in self._fixture.askable
@@ -440,7 +441,7 @@ class Lookup:
         )
 
     def _was_used(self, number: int, text: str) -> bool:
-        """Return whether the run's input, or an answer before a step, holds the text."""
+        """Return whether the run's input, or an answer before a step, contains the text."""
         before = (step.exchange.response.body for step in self._fixture.askable if step.number < number)
         return any(holds(given, text) for given in itertools.chain([(self._fixture.entry.input or "").encode()], before))
 
@@ -468,7 +469,7 @@ def _parsed(key: RequestKey) -> Iterator[tuple[str, Any]]:
 
 
 def _joined(carried: Sequence[Carried]) -> Carried:
-    """Return what a request may hold that has the results of several tools."""
+    """Return the changes that a request with the results of several tools may contain."""
     return Carried(
         was=frozenset().union(*(each.was for each in carried)),
         now=frozenset().union(*(each.now for each in carried)),

@@ -1,4 +1,4 @@
-"""What an MCP server answers about a run, for programs that connect to one. Pure.
+"""Answers of an MCP server about a run, for programs that connect to one. Pure.
 
 Source: https://modelcontextprotocol.io/specification (base protocol, lifecycle, server features)
 """
@@ -19,7 +19,7 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, 
 CONNECT: Final = "initialize"
 CALL: Final = "tools/call"
 SERVER_FEATURES: Final = ("prompts", "resources")
-"""What servers have besides tools; their methods begin so."""
+"""Features of servers besides tools, as prefixes of their methods."""
 FUNCTIONS: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
 _PROTOCOL: Final = "2025-06-18"
 _CONTENT_TYPES: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
@@ -40,19 +40,19 @@ class Server:
     """Capabilities of a server of a run."""
 
     tools: dict[str, Tool]
-    """The functions that the run called, by name, each as its models were offered it."""
+    """The functions that the run called, by name, as offered to its models."""
     methods: frozenset[str]
-    """What the run itself asked of MCP servers."""
+    """Methods of MCP servers that the run itself called."""
 
     @property
     def capabilities(self) -> JsonObject:
-        """Return what clients may ask for: tools, and prompts and resources if the run asked for any."""
+        """Return the capabilities for clients: tools, and prompts and resources if the run requested any."""
         prefixes = {method.partition("/")[0] for method in self.methods}
         return {"tools": {}, **{name: {} for name in SERVER_FEATURES if name in prefixes}}
 
 
 def server_of(fixture: Fixture) -> Server:
-    """Return what answers for the MCP servers of the run."""
+    """Return the server that answers in place of the run's MCP servers."""
     offered: dict[str, JsonObject] = {}
     for step in fixture.steps:
         offered.update(_offered(step.exchange))
@@ -98,7 +98,7 @@ def about_server(method: str, params: Mapping[str, JsonValue], server: Server) -
 
 
 def tool_result(result: JsonValue) -> JsonObject:
-    """Return what a tool returned as the result of a call. It may have it in MCP's own form already."""
+    """Return a tool's result as the result of an MCP call. It may have MCP's form already."""
     held = as_object(result)
     if _is_content(held.get("content")):
         return held

@@ -27,7 +27,7 @@ from freezeframe_schemas.wire.document import as_object, as_objects, parse
 _MAY_BE_MEASURED: Final = re.compile(r"(?<![\d.])\d+\.\d+(?:e-?\d+)?(?![\d@]|\.\d)|(?<![\w.-])\d{3,}(?![\w@-]|\.\d)")
 """A fraction, or a longer integer, that is not part of a name or an id: ``<1764.210.53@host>``."""
 _OF_A_CALL: Final = re.compile(r"(?:tool |the result of \S+ )?(\S+) ")
-"""Begins a gap of one function, if it is one of the recorded calls."""
+"""Start of a gap that belongs to one function, if it is one of the recorded calls."""
 _MAX_REASONS: Final = 3
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?")
 _EXACT: Final = re.compile(r"\.\d{3}")
@@ -46,7 +46,7 @@ _MAY_COME_OF_A_GAP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A step that can be asked for, with its key."""
+    """A step that can be requested, with its key."""
 
     step: Step
     key: RequestKey
@@ -55,7 +55,7 @@ class Recorded:
 Components = Callable[[Recorded], "tuple[tuple[str, ...], tuple[str, ...]]"]
 """step -> names of the components in which the call differs from it, and in which it agrees."""
 Settle = Callable[[Recorded, Any, Any], Settled]
-"""(step, its marked body, marked live body) -> their comparison, with what varies anyway as recorded."""
+"""(step, its marked body, marked live body) -> their comparison, with parts that vary anyway replaced by the recorded ones."""
 
 
 def about_step(kind: DivergenceKind, step: Step, note: str) -> Divergence:
@@ -210,7 +210,7 @@ def with_reason(
     Args:
         divergences: of a replay.
         gaps: of the run.
-        measured: number that the program may have measured -> why it is not taken for the recorded one.
+        measured: number that the program may have measured -> why it does not count as the recorded one.
         recorded: names of the run's calls.
         made: names of the calls that the replay made, in order.
     """
@@ -228,7 +228,7 @@ def with_reason(
 
 
 def _fitting(gaps: Sequence[str], recorded: Collection[str], made: Sequence[str]) -> Sequence[str]:
-    """Return the gaps that may be the reason: of the call made last that has any, else those that are no call's."""
+    """Return the gaps that may be the reason: those of the latest call with any, else those that belong to no call."""
     of_calls = {gap: found[1] for gap in gaps if (found := _OF_A_CALL.match(gap)) and found[1] in recorded}
     last = next((name for name in reversed(made) if name in of_calls.values()), None)
     fitting = [gap for gap in gaps if of_calls.get(gap) == last]
@@ -255,6 +255,6 @@ def _measured(divergence: Divergence, measured: Mapping[str, str]) -> str:
 
 
 def _may_be_one(recorded: str, live: str) -> bool:
-    """Return whether two numbers may be one that was measured twice."""
+    """Return whether two numbers may be the same quantity, measured twice."""
     was, now = float(recorded), float(live)
     return bool(_EXACT.search(recorded)) or abs(was - now) <= _NEARLY * max(was, now)

@@ -1,9 +1,10 @@
 """Moments: times and durations that a program read from its clocks, replaced by the recorded ones before a comparison.
 
-In a replay the clock starts at the run's start and is moved with each step, so what the program reads is right to within the
-time that the recorded code took, but not to the microsecond. A time that is in both requests at the same place is one moment
-if the two are no further apart than that. So is a number that the program measured: the time between two of its reads. Times
-that the program was given (in its input, by a tool, by the model) are content: they are compared unchanged. Pure.
+In a replay the clock starts at the run's start and is moved with each step, so the program's readings are right
+to within the time that the recorded code took, but not to the microsecond. Two times at the same place of both
+requests are one moment if they differ by no more than that. The same goes for a number that the program
+measured: the time between two of its readings. Times that the program received (in its input, from a tool, from
+the model) are content: they are compared unchanged. Pure.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _NEAR_NOW_S: Final = 32 * _DAY_S
 """A number or date further from the run than this was not read from its clock: it may be an order number, not a moment."""
 _IN_TEXT: Final = re.compile(r"\d+\.\d+(?:e-\d+)?|\d+e-\d+|\d{3,}")
 _AS_NUMBER: Final = re.compile(r"\d+\.\d{4,}(?:e-\d+)?|\d+(?:\.\d+)?e-\d+")
-"""Numbers of so many digits that one which equals a duration is one. Many of JSON's own are parameters, such as 0.75."""
+"""Numbers with enough digits that equality with a duration is no chance. Shorter ones are often parameters, such as 0.75."""
 
 _SHORT_S: Final = 0.05
-"""Durations may differ by so much, or by half of the longer one: a replay takes the run's time, and that of its own code."""
+"""Durations may differ by this much, or by half of the longer one: a replay takes the run's time, plus that of its own code."""
 _TINY_S: Final = 0.001
-"""Shorter ones may differ by half only: nearly any number is some of the microseconds between two reads of a clock."""
+"""Durations below this may differ by half only: nearly any number equals some microseconds between two readings of a clock."""
 _TIMES: Final = 100
-"""Times that one may be as long as the other: seconds are not taken for milliseconds."""
+"""Maximum ratio of two durations: seconds do not match milliseconds."""
 _FAR: Final = "too far from that of the run; round it, or leave it out"
 _SHORT: Final = "but so short a number is compared as it is: leave it out"
 _OWN: Final = "but the program's code, its environment or what it was given holds the number too: leave it out"
@@ -45,19 +46,19 @@ _OWN: Final = "but the program's code, its environment or what it was given hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A number that a replayed program measured, and what its run may have measured there."""
+    """A number that a replayed program measured, and the bounds of the run's measurement there."""
 
     per_s: float
-    """How many of its units are a second: 1000 for milliseconds."""
+    """Number of its units in a second: 1000 for milliseconds."""
     least_s: float
     most_s: float
-    """Bounds of what the run measured: the recording shows between which calls it read its clock."""
+    """Bounds of the run's measurement: the recording shows the calls between which it read its clock."""
     is_own: bool
-    """True if the program's code, its environment or its command line holds the number, too."""
+    """True if the program's code, its environment or its command line contains the number, too."""
 
 
 Measured = Callable[[str, Sequence[int]], Measurement | None]
-"""(number, how many ns each used step took) -> how the program measured it; None if it did not."""
+"""(number, ns of each used step) -> the program's measurement; None if it did not measure it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +66,9 @@ class Slack:
     """Allowed difference of two moments at one place of the run."""
 
     within_s: float
-    """Seconds that they may be apart."""
+    """Maximum difference in seconds."""
     is_content: Callable[[str], bool]
-    """True if the program had been given a text by then."""
+    """True if the program had received a text by then."""
     now_s: float
     """The time in the run, in seconds since 1970."""
 
@@ -83,7 +84,7 @@ class Moments:
         self._measured = measured
         self._known: set[tuple[str, str]] = set()
         self.apart: dict[str, str] = {}
-        """Number that the program may have measured, and that is not taken for the recorded duration -> why not."""
+        """Number that the program may have measured, but that does not count as the recorded duration -> reason."""
 
     def settle(self, recorded: Any, live: Any, slack: Slack) -> Any:
         """Return the live JSON value with each of its moments replaced by the recorded one at its place, if near enough.
@@ -149,7 +150,7 @@ class Moments:
 
 
 def holds(text: bytes, moment: str) -> bool:
-    """Return whether a text holds a moment as a whole: 204 is not in 0.2041."""
+    """Return whether a text contains a moment as a whole: 204 is not in 0.2041."""
     sought = moment.encode()
     return sought in text and re.search(rb"(?<![\d.])" + re.escape(sought) + rb"(?!\.?\d)", text) is not None
 
@@ -163,7 +164,7 @@ def _has_seconds(text: str) -> bool:
 
 
 def _seconds(text: str) -> float | None:
-    """Return a moment in seconds, from 1970 or from midnight; None if the text is not one after all."""
+    """Return a moment in seconds, from 1970 or from midnight; None if the text is not a moment after all."""
     if not _MOMENT.fullmatch(text):
         return None
     if ":" not in text:

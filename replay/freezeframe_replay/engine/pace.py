@@ -1,8 +1,9 @@
 """Pace: recorded answers reach the program's tasks and threads in their recorded order, at full speed.
 
 If all answers came at once, the scheduler would decide which of several tasks or threads continues first, and code that races
-them (``FIRST_COMPLETED``, ``as_completed``, a queue) might not take the path that it took in the run. Here an answer is parked
-until the program rests: nothing runs, every thread waits. Then the next event is due: the answer that came next in the run, or
+them (``FIRST_COMPLETED``, ``as_completed``, a queue) might not take the path that it took in the run. Here an
+answer is parked until the program rests: nothing runs, every thread waits. Then the next event is due: the next
+answer of the run, or
 the next timer of an event loop (a timeout, a sleep), whichever is earlier. Time stands still in between, for event loops and
 for the wall clock. So a timeout of a minute takes no time, and still fires before the answers that came after it. While a
 thread waits for time itself (a timeout, a sleep, a process), time passes as it does outside.
@@ -10,7 +11,7 @@ thread waits for time itself (a timeout, a sleep, a process), time passes as it 
 A call that the run abandoned was never answered. It is parked until the program abandons it again. If nothing else can
 happen, it fails instead of hanging.
 
-Answers to tasks of one loop are released together if nothing was asked between them: answers reach tasks on the loop's one
+Answers to tasks of one loop are released together if no request was made between them: answers reach tasks on the loop's one
 thread, and so does the code that continues with them. Had that code run between two answers, it would have made its next
 request between them. If it made none, both were there when it ran (under load, answers many milliseconds apart are).
 Threads run in parallel, so they get their answers one by one.
@@ -39,16 +40,17 @@ from freezeframe_schemas.exchange import Completion, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Fixture
 
 _MAX_LOOK_INTERVAL_S: Final = 0.005
-"""Interval between two looks at the threads of a busy program."""
+"""Interval between two checks of the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
 """After this much time without rest (as `threads.watch` counts it), time passes by itself, and due answers arrive: for code
-that spins or polls."""
+that spins or polls.
+"""
 _RESTLESS_NS: Final = 5_000_000_000
 """After this much time without rest, the next event is due anyway."""
 _PATIENCE_NS: Final = 5_000_000_000
-"""How long a program may wait for anything but answers, if only calls are left that the run abandoned."""
+"""Time that a program may wait for something other than answers, if only calls that the run abandoned are left."""
 _GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000
-"""How much later than in the run, by the replay's time, a call may be abandoned."""
+"""Maximum delay, by the replay's time, of the abandonment of a call."""
 
 
 @dataclass(slots=True, order=True, kw_only=True)
@@ -65,17 +67,17 @@ class _Event:
     """Returns the exception to raise if nothing else can happen."""
     failed: BaseException | None = field(default=None, compare=False)
     left: bool = field(default=False, compare=False)
-    """Nothing waits for it now."""
+    """Nothing waits for it any longer."""
 
 
 class Pace:
     """The events of one replay. Safe to use from any thread.
 
     Args:
-        asked_ns: when each call of the run was made.
+        asked_ns: times at which the run made its calls.
         start_ns: when the run began, by the same clock.
         on_time: called with the time whenever it advances.
-        skips: skip the times in which nothing happens. Not if calls are made for real.
+        skips: skip times without events. False if calls are made for real.
     """
 
     def __init__(
@@ -97,9 +99,9 @@ class Pace:
         """Threads that waited for time before the run."""
         self._now_ns = start_ns
         self._passes_since_ns: int | None = None
-        """When time began to pass by itself, by the monotonic clock; None while it stands still."""
+        """Monotonic time at which time began to pass by itself; None while it stands still."""
         self._origin_ns = time.monotonic_ns() - start_ns
-        """How far the time of event loops is ahead."""
+        """Lead of the event loops' time."""
         self.after_fork()
 
     def begin(self, start_ns: int) -> None:
@@ -109,7 +111,7 @@ class Pace:
             self._now_ns, self._passes_since_ns = start_ns, None
 
     def after_fork(self) -> None:
-        """Make it usable in a newly forked process: what waits, waits in the parent."""
+        """Make it usable in a newly forked process: waiting tasks and threads are the parent's."""
         self._lock = threading.RLock()
         self._answers: list[_Event] = []
         self._unanswered: list[_Event] = []
@@ -212,7 +214,7 @@ class Pace:
         return (self._origin_ns + self._now()) / 1e9
 
     def _now(self) -> int:
-        """Return the time. Where it passes by itself, it waits for the next answer: no later timer fires before that."""
+        """Return the time. If it passes by itself, it waits for the next answer: no later timer fires before that."""
         since_ns = self._passes_since_ns
         if since_ns is None:
             return self._now_ns
@@ -292,7 +294,7 @@ class Pace:
                 pause_s = min(pause_s * 2, max(_MAX_LOOK_INTERVAL_S, threads.LOOK_S))
 
     def _happen(self, idle_ns: int) -> bool:
-        """Let the next event happen; return False if it is not due, or there is none."""
+        """Let the next event happen; return False if none is due."""
         with self._lock:
             answer, unanswered = _first(self._answers), _first(self._unanswered)
         timer_ns, loop = self._next_timer()
@@ -336,7 +338,7 @@ class Pace:
         return found
 
     def _release(self, first: _Event) -> None:
-        """Release an answer, with those that reached tasks of its loop before anything else was asked."""
+        """Release an answer, with those that reached tasks of its loop before the next request."""
         group = bisect_right(self._asked_ns, first.due_ns)
         with self._lock:
             released = [heapq.heappop(self._answers)]
@@ -359,14 +361,14 @@ class Pace:
 
 
 def _first(events: list[_Event]) -> _Event | None:
-    """Return the event that is due first, except those that nothing waits for."""
+    """Return the event that is due first, among those with a waiting task or thread."""
     while events and events[0].left:
         heapq.heappop(events)
     return events[0] if events else None
 
 
 def _let_go(events: list[_Event]) -> None:
-    """Resume what waits in one thread, or in tasks of one loop: all of them at once."""
+    """Resume the waiters of one thread, or of tasks of one loop: all of them at once."""
 
     def resume_all() -> None:
         for event in events:
@@ -401,7 +403,7 @@ class Turns:
         real_time: keep the recorded times.
         is_live: some calls are made for real, and take their own time.
         on_time: called with the time of the run whenever it advances.
-        on_standstill: returns what a call that the run abandoned raises, if the program waits for it and for nothing else.
+        on_standstill: returns the exception for a call that the run abandoned, if the program waits only for it.
     """
 
     def __init__(
@@ -447,7 +449,7 @@ class Turns:
             self._pace.wait_in_thread(_came_ns(answer), answer.start_time_unix_nano)
 
     def reach(self, now_ns: int) -> None:
-        """Note that a piece of an answer is read that came at this time."""
+        """Note the reading of a piece of an answer that came at this time."""
         if self._real_time:
             self._on_time(now_ns)
         else:
@@ -474,7 +476,7 @@ def still_waited(fixture: Fixture, answer: Exchange) -> Divergence:
 
 
 def _came_ns(answer: Exchange) -> int:
-    """Return when an answer came: its first piece if that is known, for HTTP and for databases, whose rows are read later."""
+    """Return the time of an answer: of its first piece if known, for HTTP and for databases, whose rows are read later."""
     chunks = answer.response.chunks
     comes_in_pieces = answer.request.method or answer.kind is Kind.DATABASE
     offset_ns = chunks[0].offset_ns if comes_in_pieces and chunks else 0
@@ -482,7 +484,7 @@ def _came_ns(answer: Exchange) -> int:
 
 
 def _was_abandoned(answer: Exchange) -> bool:
-    """Return whether the run stopped waiting before there was an answer: its task was cancelled, or its process ended."""
+    """Return whether the run stopped waiting before the answer came: its task was cancelled, or its process ended."""
     if answer.response.completion is not Completion.NONE:
         return False
     return answer.error is None or isinstance(recorded_error(answer), asyncio.CancelledError)

@@ -19,13 +19,13 @@ class Pair:
     original: str
     """A digest of the value: the processes of a replay do not exchange values."""
     surrogate: str
-    """As it is in the recording."""
+    """The surrogate as recorded."""
     canonical: str
-    """What equal surrogates have in common."""
+    """Canonical form of equal surrogates."""
     why: Why
     step: int | None = None
     is_whole: bool = False
-    """The original is what the program joins of surrogates, and the surrogate stands for all of it."""
+    """The original is joined from surrogates by the program, and the surrogate covers all of it."""
 
 
 @dataclass(slots=True)
@@ -35,17 +35,17 @@ class Settled:
     tree: Any
     """The live value, with the parts that agree as in the recorded one."""
     agrees: bool = False
-    """Nothing differs except private values that may be the same."""
+    """Only private values differ, and they may be the same."""
     pairs: list[Pair] = field(default_factory=list[Pair])
-    """What is assumed for that, beyond what was assumed before."""
+    """New assumptions of this comparison."""
     has_words: bool = False
-    """A name was paired with a word that no list of names has."""
+    """A name was paired with an unlisted word."""
     conflict: str = ""
-    """Why the first two values that cannot be the same are different."""
+    """Reason why the first two incompatible values cannot be the same."""
     exchanged: list[tuple[Value, Value]] = field(default_factory=list["tuple[Value, Value]"])
     """Surrogates that differ: recorded, live."""
     with_computed: bool = False
-    """What may be computed from surrogates counts as computed from them."""
+    """Values that may be computed from surrogates count as computed from them."""
     paired: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """Class and text of a value that was paired -> its surrogate."""
 
@@ -55,7 +55,7 @@ class Settled:
         return replace(self, **lists)
 
     def take(self, trial: Settled) -> None:
-        """Take over what a reading assumed."""
+        """Take over the assumptions of a reading."""
         self.pairs, self.exchanged, self.paired = trial.pairs, trial.exchanged, trial.paired
         self.has_words, self.conflict = trial.has_words, trial.conflict
 
@@ -72,7 +72,7 @@ def touch(one: Pair, other: Pair) -> bool:
 
 
 def broken(known: Pair, pair: Pair) -> str:
-    """Return in words why a pair cannot be, because of a known one."""
+    """Return, in words, the known pair that rules a pair out."""
     place = "" if known.step is None else f" at step {known.step}"
     if known.original == pair.original:
         return f"one value of the program stands for {known.surrogate}{place} and for {pair.surrogate} here"

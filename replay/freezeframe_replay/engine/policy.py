@@ -1,4 +1,4 @@
-"""ReplayPolicy: what a replay may do besides answering from the recording. The default is: nothing."""
+"""ReplayPolicy: what a replay may do besides answering from the recording. By default nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fence(StrEnum):
 
 
 HERMETIC: Final = frozenset({Fence.PROCESSES, Fence.WRITES})
-"""What a hermetic replay fences besides sockets. Reads are requested separately: most programs read some file."""
+"""Fences of a hermetic replay besides sockets. Reads are a separate option: most programs read some file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class ReplayPolicy:
     """Rules by which a session answers. Frozen: nothing changes them while a replay runs."""
 
     ignore: tuple[str, ...] = ()
-    """Key components that do not decide, for example ``body.temperature``."""
+    """Ignored key components, for example ``body.temperature``."""
     live: frozenset[Kind] = frozenset()
     """Kinds of calls that are made for real if the recording holds no answer. Tools are named one by one, below."""
     live_from: int | None = None
@@ -44,21 +44,21 @@ class ReplayPolicy:
     run_changed: bool = False
     """Likewise for those whose code changed since the recording."""
     skip_tools: frozenset[str] = frozenset()
-    """Names of those that are not run in any case."""
+    """Names of tools that are never run."""
     stop_before: int | None = None
     """Step before which the replay ends."""
     keep_frames: bool = False
-    """The report says with each call where the program's own code was, and its variables."""
+    """The report contains, for each call, the place in the program's own code, and its variables."""
     real_time: bool = False
     """Answers take as long as recorded, and chunks of streams arrive at their recorded times."""
     fences: frozenset[Fence] = frozenset()
-    """What is fenced besides the network, which always is."""
+    """Fences besides that of the network, which is always up."""
     allow_paths: tuple[str, ...] = ()
     """Files and directories that the fences let through; relative ones to the program's working directory."""
     allow_programs: frozenset[str] = frozenset()
     """Programs, by the name of their file, that may be started anyway."""
     require_values: bool = False
-    """The replay says nothing unless every private value is compared."""
+    """The replay is incomparable unless every private value is compared."""
     edits: tuple[RequestEdit, ...] = ()
     """The changes to each model request before it is looked up or sent."""
 
@@ -69,7 +69,7 @@ class ReplayPolicy:
 
     @property
     def goes_live(self) -> bool:
-        """Return whether anything at all may be made for real."""
+        """Return whether any call may be made for real."""
         return bool(self.live or self.allow_tools)
 
     def may_go_live(self, kind: Kind, name: str) -> bool:

@@ -1,11 +1,11 @@
 """Private values: whether a live request or outcome has the private values of the recorded one.
 
-Everything that a replay returns (input, answers, flags) holds surrogates, so a value that the program was given is
-compared unchanged. That leaves the program's own values (a constant, the environment, the caller's input):
+Everything that a replay returns (input, answers, flags) holds surrogates, so a value that the program received
+is compared unchanged. That leaves the program's own values (a constant, the environment, the caller's input):
 
 - with the key of the recording, such a value is redacted and compared with the recorded surrogate;
 - without it, it is only paired with a surrogate of its class. A pair is one to one and holds for the whole replay, in every
-  lane and process. It is counted: the report says how many values need the key to compare;
+  lane and process. It is counted: the report shows how many values need the key to compare;
 - a value that the program made from a surrogate (a part of it, or a text around it) cannot be compared either; it is counted,
   too;
 - what it computed from one is not even certain to be that: if nothing else differs, the replay is incomparable.
@@ -13,8 +13,9 @@ compared unchanged. That leaves the program's own values (a constant, the enviro
 The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other. If no
 list of names has the word, and there is no key, the step is `relaxed` as well.
 
-What it does not see in a live text alone it looks for as a second form of a value (`marks.marker`), and what a program
-joined of surrogates is paired with the surrogate of the whole: redaction read the original as one value.
+Values that redaction misses in a live text are searched as second forms (`marks.marker`), and a text that a
+program joined from surrogates is paired with the surrogate of the whole, because redaction read the original as
+one value.
 
 Not thread-safe: the session is. It is long because every reading of two texts needs the pairs.
 """
@@ -47,7 +48,7 @@ _REORDERED: Final = (
 )
 _REST: Final = r"\w+|\s+|[^\w\s]"
 _CODES: Final = r"[^\W\d_]+-\d+|" + _REST
-"""The number of a code, *PS-11*, is part of it: a program that computes a number writes it on its own."""
+"""A number inside a code, *PS-11*, does not count as computed: a program writes a computed number on its own."""
 _JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST
 """Words that may be names: *O'Brien*, *Anne-Marie*."""
 _SLUGS: Final = r"[^\W_]+|_|\s+|[^\w\s]"
@@ -56,11 +57,11 @@ _JOINTS: Final = re.compile("[-_.]")
 
 
 _Place = tuple[str, str]
-"""Class of a value, and what distinguishes it from others of the class."""
+"""Class of a value, and its distinguishing part."""
 
 
 class PrivateValues:
-    """The private values of one replay: what was compared, and what only paired."""
+    """The private values of one replay: compared ones, and ones only paired."""
 
     def __init__(self, redaction: Redaction, key: TenantKey | None = None) -> None:
         self._redaction = redaction
@@ -83,7 +84,7 @@ class PrivateValues:
 
     @property
     def _marker(self) -> Marker | None:
-        """Return what finds private values, made when a text first has to be read: loading its rules takes half a second."""
+        """Return the finder of private values, created on first use: loading its rules takes half a second."""
         if self._made is None and self._redaction.policy:
             from freezeframe_redaction.marks.marker import TOKEN, Marker
             from freezeframe_replay.engine.freeze import policy_of
@@ -97,7 +98,7 @@ class PrivateValues:
         return self._made
 
     def take_over(self, text: str) -> None:
-        """Note a text that is the recorded one unchanged: there is nothing to compare, but it shows which values there are."""
+        """Note a text equal to the recorded one: it needs no comparison, but shows which values are in use."""
         if self._made is not None:
             self.mark(text)
         elif self._redaction.policy:
@@ -150,7 +151,7 @@ class PrivateValues:
     # -- comparing -------------------------------------------------------------------------------------------------------
 
     def settle(self, recorded: Any, live: Any, *, with_computed: bool = False) -> Settled:
-        """Compare two marked JSON values; `with_computed` accepts what may be computed from surrogates.
+        """Compare two marked JSON values; `with_computed` accepts values that may be computed from surrogates.
 
         Shape: JSON values in which each text went through `mark`, for example ``{"messages": [{"content": "<...>"}]}``.
         """
@@ -167,7 +168,7 @@ class PrivateValues:
         return made
 
     def note(self, recorded: Any, settled: Settled) -> str:
-        """Return why a live value is not the recorded one, as far as private values are the reason; empty if they are not."""
+        """Return why a live value differs from the recorded one, as far as private values are the reason; else empty."""
         if settled.conflict or self._marker is None:
             return settled.conflict
         was, now = next(texts_apart(recorded, settled.tree), ("", ""))
@@ -175,7 +176,7 @@ class PrivateValues:
         return BY_REDACTION if any(self._is_in_one(old, new) for old, new in hunks(*parts)) else ""
 
     def _is_in_one(self, was: Sequence[str], now: Sequence[str]) -> bool:
-        """Return whether only one of two texts that differ has a private value, and the other one something in its place."""
+        """Return whether only one of two differing texts has a private value, and the other another text in its place."""
         old, new = ([self._token.fullmatch(part) is not None for part in parts] for parts in (was, now))
         return any(old) != any(new) and bool(old) and bool(new)
 
@@ -230,10 +231,10 @@ class PrivateValues:
         return "".join(one if one == other or self._same(one, other, made) else other for one, other in pairs)
 
     def _second_forms(self, recorded: str, live: str, made: Settled) -> str:
-        """Return the recorded text if the live one is it once the forms of the program's own values are replaced.
+        """Return the recorded text if the live one equals it once the forms of the program's own values are replaced.
 
-        The recording's were, also where redaction sees no value in a text alone. With the key, that is certain; without it,
-        the values must be paired.
+        Those of the recording were, even in texts in which redaction alone sees no value. With the key, that is
+        certain; without it, the values must be paired.
         """
         marker = self._marker
         assert marker is not None
@@ -242,9 +243,9 @@ class PrivateValues:
         return recorded if forms.replaced(now, was) == was else live
 
     def _aligned(self, recorded: str, live: str, made: Settled) -> str:
-        """Return the live text with what agrees as recorded, also if they fall into different parts.
+        """Return the live text with the agreeing parts as recorded, even if the texts have different parts.
 
-        A program joins values, and redaction reads what it joined as one value, or as values that no surrogates are.
+        A program joins values, and redaction reads the result as one value, or as values other than surrogates.
         """
         was, now = ([match.group() for match in self._parts[0].finditer(text)] for text in (recorded, live))
         left: list[str] = []
@@ -257,7 +258,7 @@ class PrivateValues:
         return self._second_forms(recorded, "".join(left), made)
 
     def _are_joined(self, was: Sequence[str], now: Sequence[str], made: Settled) -> bool:
-        """Return whether one recorded surrogate may be that of what the program joins of surrogates."""
+        """Return whether one recorded surrogate may be that of a text that the program joins from surrogates."""
         assert self._marker is not None
         values = [self._value_of(part) for part in was if part[0].isalnum() or self._token.fullmatch(part)]
         whole = values[0] if len(values) == 1 else None
@@ -303,7 +304,7 @@ class PrivateValues:
     def _is_named(self, value: Value, word: str, made: Settled) -> bool:
         """Return whether a word in which redaction saw no name may be the name that it is compared with.
 
-        A word that the lists of names hold counts as a private value like any other: redaction saw it elsewhere in the run.
+        A listed name counts as a private value like any other: redaction saw it elsewhere in the run.
         """
         if value.class_ != _NAME:
             return False
@@ -342,7 +343,7 @@ class PrivateValues:
         return self._note_computed(self._computed.source_of(was, now), was, made) or self._is_cut(was, now, made)
 
     def _is_cut(self, was: str, now: str, made: Settled) -> bool:
-        """Return whether nothing but the beginning or end of a surrogate differs, which a program took off."""
+        """Return whether only the beginning or end of a surrogate differs, which a program cut off."""
         was, now = (self._with_texts(text, lambda value: value.text) for text in (was, now))
         return self._note_computed(self._computed.cut_of(was, now) or self._computed.mailbox_of(was, now), was, made)
 
@@ -423,12 +424,12 @@ class PrivateValues:
     # -- the account -----------------------------------------------------------------------------------------------------
 
     def assume(self, settled: Settled, *, step: int | None = None, is_input: bool = False) -> list[Pair]:
-        """From here on, take for granted what a comparison assumed; return what is new."""
+        """Adopt the assumptions of a comparison; return the new ones."""
         self._paired |= settled.paired
         return self.learn(replace(pair, step=step, why=Why.INPUT if is_input else pair.why) for pair in settled.pairs)
 
     def learn(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """Take pairs for granted, also those of another process; return what is new."""
+        """Adopt pairs, also those of another process; return the new ones."""
         new: list[Pair] = []
         for pair in pairs:
             place = (pair.class_name, pair.original, pair.canonical)
@@ -456,12 +457,13 @@ def _digest(value: Value) -> str:
 
 # -- What a program computed from a surrogate where the recorded program had the original ------------------------------
 # No key can compare that.
-# A length, a sum of digits, the month of a date of birth, a part cut off: a live text can be shown to be computed from a
-# surrogate of the run. The recording's text in its place is then computed from the original, or from something else.
+# A length, a sum of digits, the month of a date of birth, a cut-off part: a live text can be shown to be
+# computed from a surrogate of the run. The recorded text in its place is then computed from the original, or
+# from something else.
 
 
 _MIN_LENGTH: Final = 4
-"""Characters of a part that was cut off; a shorter one may be anything, unless it is a code's (``rVhm0``)."""
+"""Minimum characters of a cut-off part; a shorter one may be anything, unless it is a code's (``rVhm0``)."""
 _DATE: Final = "DOB"
 _DAY: Final = ("01", "January", "Jan")
 """Month and day of every surrogate of a date of birth."""
@@ -484,7 +486,7 @@ class Computed:
     def source_of(self, was: str, now: str) -> tuple[str, str] | None:
         """Return the surrogate from which a live number or month is computed, with its class, or None.
 
-        `was` is what the recording has in its place, which has to be of the same kind.
+        `was` is the recorded text in its place, which must be of the same kind.
         """
         if was.isdigit() != now.isdigit() or max(len(was), len(now)) > 9:
             return None
@@ -498,7 +500,7 @@ class Computed:
     def cut_of(self, was: str, now: str) -> tuple[str, str] | None:
         """Return the surrogate with its class, if a live text differs only in that surrogate's beginning or end.
 
-        The end of a name is its own name.
+        The end of a name is a name as well.
         """
         for back in (1, -1):
             old, new = was[::back], now[::back]
@@ -514,9 +516,9 @@ class Computed:
         return None
 
     def mailbox_of(self, was: str, now: str) -> tuple[str, str] | None:
-        """Return the surrogate of a mail, with its class, whose local part is recorded where a live text joins a name by dots.
+        """Return the surrogate of a mail, with its class, whose local part is recorded for a name joined by dots.
 
-        The original was both: a name with dots, and the local part of a mail.
+        The original was both: a name with dots, and the local part of a mail address.
         """
         words = {word.lower() for source, class_ in self._sources.items() if class_ == _NAME for word in source.split()}
         name = now.split(".")

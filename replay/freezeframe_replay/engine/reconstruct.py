@@ -1,9 +1,9 @@
 """Reconstruct: a run that another instrumentation recorded, as steps that hold meaning in place of bytes. Pure.
 
 Such a run has no exchanges: it describes model calls and tools in attributes (`normalise`), in as many ways as there are
-vendors. Each call becomes a step whose request is what the call said (`meaning`) and whose answer is what the model said; bytes
-are written when a replay asks (`speak`). Whatever the spans did not hold is a row of the ledger, with the place that the value
-was taken from instead.
+vendors. Each call becomes a step whose request is the call's content (`meaning`) and whose answer is the
+model's; a replay composes bytes on demand (`speak`). Each value that the spans lack is a row of the ledger,
+with its other source.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from freezeframe_schemas.vendors.openinference import embedded
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects, dump, parse
 
 MODEL_NAME: Final = "chat"
-"""The name of every model call of such a run: which operation it was called is the vendor's choice."""
+"""The name of every model call of such a run: vendors choose different operation names."""
 RETRIEVAL_NAME: Final = "retrieval"
 EMBEDDING_NAME: Final = "embeddings"
 
@@ -54,7 +54,7 @@ _NEVER_THERE: Final = (
 
 @dataclass(slots=True, kw_only=True)
 class _Tool:
-    """A tool call, while it is put together."""
+    """A tool call while it is assembled."""
 
     name: str
     arguments: JsonValue
@@ -66,7 +66,7 @@ class _Tool:
 
 
 class _Found(NamedTuple):
-    """A call, with the span that reports it and what this does not hold."""
+    """A call, with the span that reports it and the values that this lacks."""
 
     span: SpanRecord
     exchange: Exchange
@@ -121,7 +121,7 @@ def _joined_traces(run: Run) -> Iterator[Loss]:
 def _steps(
     found: Sequence[_Found], ignore: Sequence[str], by_id: Mapping[str, SpanRecord], ledger: list[Loss]
 ) -> Iterator[Step]:
-    """Yield the calls as steps, and write what each lacks into the ledger, and which of them ask the same."""
+    """Yield the calls as steps, and add their missing values, and equal requests, to the ledger."""
     functions = (Kind.TOOL, Kind.RETRIEVAL)
     outer = {item.exchange.span_id: number for number, item in enumerate(found, 1) if item.exchange.kind in functions}
     issued: defaultdict[str, list[int]] = defaultdict(list)
@@ -172,7 +172,7 @@ def _model_exchange(call: ModelCall) -> Exchange:
 
 
 def _answer(call: ModelCall) -> JsonObject:
-    """Return what the model answered, for `speak`: parts, and what is next to them; or the failure."""
+    """Return the model's answer, for `speak`: its parts and further fields; or the failure."""
     attributes = call.attributes
     if not call.parts:
         message = _error_text(call.span)
@@ -258,7 +258,10 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
 
 
 def _is_requested(tool: _Tool, name: str, arguments: JsonValue) -> bool:
-    """Return whether a tool's span may be that of a call: by name and arguments. Some have a lone argument without its name."""
+    """Return whether a tool's span may be that of a call, by name and arguments.
+
+    Some spans have a single argument without its name.
+    """
     if tool.name != name:
         return False
     bare = list(arguments.values()) if isinstance(arguments, dict) else []
@@ -355,17 +358,17 @@ def _exchange(
 
 # -- The model calls of a run that another instrumentation recorded ----------------------------------------------------
 # Each once, with all that its spans report. Pure. Several spans may report one call: an SDK's own and an
-# instrumentation's, a framework's around the SDK's; and a helper's may hold nothing. The ledger lists what is merged
+# instrumentation's, a framework's around the SDK's; a helper's may be empty. The ledger lists what is merged
 # or left out.
 
 
 WRITTEN: Final = frozenset({"text", "tool_call", "reasoning"})
-"""Kinds of parts that an answer is written from."""
+"""Kinds of parts from which an answer is written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ModelCall:
-    """A model call, while it is put together."""
+    """A model call while it is assembled."""
 
     span: SpanRecord
     attributes: dict[str, AttributeValue]
@@ -380,7 +383,7 @@ class ModelCall:
 
 
 def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
-    """Return the calls that a replay may ask for, in order, each once and with everything that any span reports about it."""
+    """Return the calls that a replay may request, in order, each once and with everything that any span reports about it."""
     found = [
         ModelCall(span=reported.span, attributes=dict(reported.attributes), losses=list(reported.sources))
         for reported in reported_calls(run.spans)
@@ -421,7 +424,7 @@ def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
 
 
 def _better_report(call: ModelCall, found: Sequence[ModelCall], by_id: Mapping[str, SpanRecord]) -> ModelCall | None:
-    """Return the call with content that is the same call: by response id, because its span is around it, or by its time."""
+    """Return the report with content of the same call: by response id, by its enclosing span, or by its time."""
     response_id = call.attributes.get(genai.RESPONSE_ID)
     others = [other for other in found if other is not call and other.has_content]
     by_response = (o for o in others if response_id and o.attributes.get(genai.RESPONSE_ID) == response_id)
@@ -442,7 +445,7 @@ def _is_reported_again(first: ModelCall, call: ModelCall) -> bool:
 
 
 def _is_wrapped_by(outer: ModelCall, inner: ModelCall, by_id: Mapping[str, SpanRecord]) -> bool:
-    """Return whether `inner` is an outer span that repeats what the span below it says."""
+    """Return whether an outer span only repeats the span `inner` below it."""
     if outer is inner or not outer.has_content:
         return False
     repeats = outer.attributes.get(genai.OUTPUT_MESSAGES) == inner.attributes.get(genai.OUTPUT_MESSAGES)
@@ -485,7 +488,7 @@ def parts_in_request(call: ModelCall, kind: str) -> Iterator[JsonObject]:
 
 
 def _losses(call: ModelCall) -> Iterator[tuple[str, str]]:
-    """Yield what the spans did not say about a call."""
+    """Yield the values that the spans lack about a call."""
     attributes = call.attributes
     if not call.asked["messages"]:
         yield "request messages", "absent"

@@ -54,7 +54,7 @@ def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None
     """Return the body with the edits in it, or None if the request is not a model call or stays unchanged.
 
     Raises:
-        ReplayError: a model call whose wire format has the edited part somewhere else than in a JSON body.
+        ReplayError: a model call whose wire format does not have the edited part in a JSON body.
     """
     match = find_dialect_of(request) if edits and request.method else None
     if match is None:

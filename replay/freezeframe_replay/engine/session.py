@@ -1,10 +1,9 @@
 """ReplaySession: answers a program's calls from a fixture and keeps track of where it left the recording.
 
-A call that no recorded step answers (see `lookup`) is a miss: the first divergence, raised as `ReplayMiss`, with the nearest
-recorded request, the parts of the key that agreed, and what that request would have returned.
-
-It calls nothing itself. If its policy lets a call go out, it answers None and the seam makes the call; by default it lets
-nothing go out. It knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
+A call that no recorded step answers (see `lookup`) is a miss: the first divergence, raised as `ReplayMiss`,
+with the nearest recorded request, the agreeing parts of the key, and that request's answer. It makes no calls
+itself. If its policy allows a live call, it answers None and the seam makes the call; by default it allows
+none. It does not know HTTP libraries: the seams of the instrumentation turn answers into responses.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Claims(Protocol):
     """Shared by the processes of one replay: no step is used twice, and no private value is paired with two surrogates."""
 
     def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
-        """Keep the other processes from answering; yield the steps that they have used, and how."""
+        """Keep the other processes from answering; yield the steps that they have used, and the way each was found."""
         ...
 
     def claim(self, served: Served) -> None:
@@ -82,10 +81,10 @@ class Alone:
         return nullcontext({})
 
     def claim(self, served: Served) -> None:
-        """Do nothing: there are no others."""
+        """Do nothing: a replay in one process has no others."""
 
     def assume(self, pair: Pair) -> None:
-        """Do nothing: there are no others."""
+        """Do nothing: a replay in one process has no others."""
 
     def assumed(self) -> Sequence[Pair]:
         """Return nothing."""
@@ -103,13 +102,13 @@ class ReplaySession:
 
     Args:
         fixture: the recording to answer from.
-        policy: what is relaxed, and what may be made for real.
+        policy: relaxations, and calls that may be made for real.
         on_time: called with the time of the run whenever it advances (moves the clock).
         measured: see `Measured`.
         on_enter: called when the program has reached its entry point.
         on_leave: called when it is about to leave it.
         on_divergence: called when the program has left the recording, before it is reported.
-        claims: what is shared with other processes of the replay.
+        claims: state shared with other processes of the replay.
         key: the key of the recording's surrogates; without it, the program's own private values are paired and not compared.
     """
 
@@ -167,10 +166,10 @@ class ReplaySession:
     # -- called by the seams ----------------------------------------------------------------------------------------------
 
     def respond(self, call: Call) -> Exchange | None:
-        """Return the recorded exchange that answers the call, or None if the policy lets it go out.
+        """Return the recorded exchange that answers the call, or None if the policy allows a live call.
 
         Raises:
-            ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay must stop here.
+            ReplayMiss: the request is not in the recording, or was used already, or the replay must stop here.
         """
         place = current_place()
         if place.is_real:  # a tool runs for real, and so does everything it calls
@@ -214,7 +213,7 @@ class ReplaySession:
             return item
 
     def _answer_inside(self, call: Call, around: str) -> Recorded | None:
-        """Answer a call of a tool that runs by request, from what the recording has inside the tool's call."""
+        """Answer a call inside a tool that runs by request, from the steps recorded inside the tool's call."""
         lookup = self._anew.lookup(around)
         key = lookup.key_of(call)
         with self._lock:
@@ -236,7 +235,7 @@ class ReplaySession:
         return self._anew.runs(answer)
 
     def ran(self, answer: Exchange, result_json: str | None, error_json: str | None) -> None:
-        """Compare what such a function returned or raised."""
+        """Compare such a function's result or exception."""
         place = current_place()
         with self._lock:
             lookup = self._anew.lookup(place.call_span_id) if place.run_anew else self._lookup
@@ -261,7 +260,7 @@ class ReplaySession:
             self._turns.wait_in_thread(answer)
 
     def _hear(self, taken: Mapping[int, Served]) -> None:
-        """Count the steps that other processes used as used and their calls as made, and take over what they assume."""
+        """Count the steps that other processes used as used and their calls as made, and adopt their assumptions."""
         self._values.learn(self._claims.assumed())
         for item in self._lookup.unused() if taken else ():
             if item.step.number in taken:
@@ -277,7 +276,7 @@ class ReplaySession:
             return left.popleft() if (left := self._readings.get(key)) else None
 
     def _waits_in_vain(self, answer: Exchange) -> BaseException:
-        """Return what a call raises if the run abandoned it and this program does not."""
+        """Return the exception of a call that the run abandoned and this program does not."""
         recorded = adapter.recorded_error(answer)
         if recorded is not None and self._ends.was_cut_off():
             return recorded  # the caller that ended the run also ended this call
@@ -300,7 +299,7 @@ class ReplaySession:
             self._on_enter()
 
     def leave(self, output_json: str | None, error_json: str | None, unseen: Sequence[str] = ()) -> None:
-        """Note what the entry point returned or raised, and compare it unless a miss cut the run short."""
+        """Note the entry point's result or exception, and compare it unless a miss cut the run short."""
         if self._on_leave is not None:
             self._on_leave()
         with self._lock, self._claims.turn() as taken:
@@ -313,25 +312,25 @@ class ReplaySession:
                 self._assume(self._ends.compare_outcome(output_json, error_json, unseen))
 
     def network_tried(self, address: str) -> ReplayMiss:
-        """Note that a client that no seam covers tried to connect; return what the fence should raise."""
+        """Note that a client that no seam covers tried to connect; return the exception for the fence to raise."""
         with self._lock:
             self._sockets_tried += 1
         note = "a client that no seam covers tried to reach the network"
         return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note), f"connection {address}")
 
     def between_ns(self) -> tuple[int, int]:
-        """Return `Lookup.between_ns` of the caller's lane; nothing is known if calls take their own time."""
+        """Return `Lookup.between_ns` of the caller's lane; unknown if calls take their own time."""
         follows = self._entered and not (self._policy.real_time or self._policy.goes_live)
         return self._lookup.between_ns(current_place().lane.path) if follows else (0, 0)
 
     def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
-        """Note that a fence on processes or files stopped the program; return what the fence should raise."""
+        """Note that a fence on processes or files stopped the program; return the exception for the fence to raise."""
         lane = format_lane(current_place().lane.path)
         fenced = Divergence(kind=DivergenceKind.FENCED, call_kind=fence.value, name=what, lane=lane)
         return self._cut_short(fenced, f"{fence.value} {what}")
 
     def _cut_short(self, divergence: Divergence, tried: str = "") -> ReplayMiss:
-        """Note why the program cannot go on. What it tried after the last step of an unfinished run is beyond the recording."""
+        """Note why the program cannot go on. Attempts after the last step of an unfinished run are beyond the recording."""
         place = current_place()
         divergence = replace(divergence, inside=self._anew.name(place.call_span_id) if place.run_anew else "")
         is_beyond = bool(tried) and self._fixture.entry.unfinished and self.calls_at_the_end() is not None
@@ -351,7 +350,7 @@ class ReplaySession:
         self._turns.after_fork()
 
     def calls_at_the_end(self) -> int | None:
-        """Return how many calls were made; None if a recorded step still has to be asked for or to answer."""
+        """Return the number of calls made; None if a recorded step is still to be requested or answered."""
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             is_left = not self._entered or self._lookup.unused() or self._turns.is_awaited()
@@ -360,7 +359,7 @@ class ReplaySession:
     # -- the account ------------------------------------------------------------------------------------------------------
 
     def report(self, warnings: tuple[str, ...] = ()) -> Report:
-        """Return what happened so far. Steps never asked for are divergences unless something cut the run short before them."""
+        """Return the report so far. Steps never requested are divergences unless something cut the run short before them."""
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
@@ -413,7 +412,7 @@ class ReplaySession:
     # -- leaving the recording --------------------------------------------------------------------------------------------
 
     def _leave_recording(self, call: Call, divergence: Divergence) -> None:
-        """Let the call go out if the policy does; the first such call is a divergence. Otherwise raise the miss."""
+        """Allow a live call if the policy does; the first such call is a divergence. Otherwise raise the miss."""
         if self._policy.may_go_live(call.kind, call.name):
             if not self._missed:
                 self._divergences.append(divergence)
@@ -426,14 +425,14 @@ class ReplaySession:
         raise ReplayMiss(miss_message(divergence))
 
     def _is_beyond(self, call: Call) -> bool:
-        """Return whether the recording ends here: the run never finished, and this lane of it has answered all that it holds.
+        """Return whether the recording ends here: the run never finished, and this lane has answered all its steps.
 
         The run's next call was in progress when it ended, so the recording cannot show whether this is the same.
         """
         return self._fixture.entry.unfinished and all(item.step.exchange.lane != call.lane for item in self._lookup.unused())
 
     def _go_beyond(self, call: Call) -> None:
-        """Let the call go out if the policy does. Otherwise end the program, which has done all that can be compared."""
+        """Allow a live call if the policy does. Otherwise end the program, since nothing after this can be compared."""
         self._missed = True
         miss = self._ends_here(f"{call.kind.value} {call.name}")
         if self._policy.may_go_live(call.kind, call.name):
@@ -464,7 +463,7 @@ class ReplaySession:
             self._open_hosts |= {urlsplit(url).hostname or "" for url in (call.request.url, *getproxies().values())}
 
     def is_open(self, host: str) -> bool:
-        """Return whether the fence lets connections to a host through: one that was called live, or any inside a live tool."""
+        """Return whether the fence lets connections to a host through: a host called live, or any inside a live tool."""
         return host in self._open_hosts or current_place().is_real
 
     def _stop(self, found: Recorded, call: Call) -> ReplayMiss:
@@ -485,7 +484,7 @@ class ReplaySession:
         return served
 
     def _assume(self, settled: Settled | None, *, step: int | None = None, is_input: bool = False) -> None:
-        """Take for granted what a comparison assumed, here and in the other processes of the replay."""
+        """Adopt the assumptions of a comparison, here and in the other processes of the replay."""
         for pair in self._values.assume(settled, step=step, is_input=is_input) if settled is not None else ():
             self._claims.assume(pair)
 

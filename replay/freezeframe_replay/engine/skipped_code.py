@@ -1,4 +1,4 @@
-"""FunctionCode that a replay answers for and does not run: has it changed since the recording? Pure."""
+"""Detect changes of code that a replay answers for and does not run. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CodeIs(StrEnum):
 
 
 def compare_code(recorded: FunctionCode | None, live: Callable[[], FunctionCode | None] | None) -> tuple[CodeIs, str]:
-    """Return whether the code changed, and where it is now. Of a recording that names no code nothing is claimed."""
+    """Return whether the code changed, and its present place. A recording without code gives no result."""
     if recorded is None:
         return CodeIs.SAME, ""
     now = None if live is None else live()

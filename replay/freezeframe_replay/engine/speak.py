@@ -1,6 +1,7 @@
-"""Speak: between a program's calls and a reconstructed run. A live call as what it says, a recorded answer as what it expects.
+"""Speak: between a program's calls and a reconstructed run.
 
-One recording serves every client: the answer is written in the dialect of the live request, streamed if that is asked for.
+Turn a live call into its meaning, and a recorded answer into the form that the call expects. One recording
+serves every client: the answer is written in the dialect of the live request, streamed if requested.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ from freezeframe_schemas.wire.messages import finish_reason_of
 
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments"})
 _COMPLETED: Final = "completed"
-"""The status of OpenAI's Responses, whatever ended them."""
+"""The status of OpenAI's Responses, for any finish reason."""
 _PIECE: Final = 24
-"""Characters of a streamed piece: where the recorded ones ended is not known."""
+"""Characters of a streamed piece: the borders of the recorded ones are unknown."""
 _EMBEDDED: Final = ("input", "inputs", "texts", "prompt")
 """Fields in which APIs have the texts to embed."""
 _QUERY_NAMES: Final = ("query", "input", "question", "text")
 
 
 def in_meaning(call: Call) -> Call:
-    """Return the call as a reconstructed step would ask it: what it says, in no lane."""
+    """Return the call in the form of a reconstructed step: its meaning, without a lane."""
     match call.kind:
         case Kind.MODEL:
             name, said = _model_request(call.request)
@@ -68,7 +69,7 @@ def in_meaning(call: Call) -> Call:
 
 
 def about_the_run(call: Call, server: Server) -> Exchange | None:
-    """Return the answer to what an MCP client asks before it calls a tool; None for anything else."""
+    """Return the answer to an MCP client's requests before it calls a tool; None for anything else."""
     if call.kind is not Kind.MCP:
         return None
     described = about_server(call.name, as_object(as_object(plain(parse(call.request.body))).get("kwargs")), server)
@@ -107,7 +108,7 @@ def spoken(step: Exchange, call: Call) -> Exchange:
 
 
 def _model_request(request: Request) -> tuple[str, JsonObject]:
-    """Return the name of the step that a request asks for, and its content."""
+    """Return the name of the requested step, and its content."""
     match = find_dialect_of(request)
     if match is None:
         return MODEL_NAME, {}
@@ -176,7 +177,7 @@ def _thought(part: JsonObject) -> Thought:
 
 
 def arguments_by_name(request: Request) -> JsonValue:
-    """Return a function's arguments by name; a single text that is a JSON object, as frameworks hand it on, as that object."""
+    """Return a function's arguments by name; a single text that is a JSON object, as frameworks pass it, as that object."""
     arguments = as_object(parse(request.body))
     args, kwargs = arguments.get("args"), as_object(arguments.get("kwargs"))
     named: JsonObject = {name: plain(item) for name, item in kwargs.items() if not _is_object(item)}
@@ -189,7 +190,7 @@ def arguments_by_name(request: Request) -> JsonValue:
 
 
 def _is_object(item: JsonValue) -> bool:
-    """Return whether an argument is an object that no model can have asked for: a context, a client."""
+    """Return whether an argument is an object that no model can have passed: a context, a client."""
     return as_object(item).get(values.TAG) == "opaque"
 
 
@@ -214,7 +215,7 @@ def _query(arguments: JsonValue) -> JsonValue:
 
 
 def _result(result: JsonValue, call: Call) -> Any:
-    """Return a tool's result as tagged JSON; LangChain's tools return a message if a model's call asked for them."""
+    """Return a tool's result as tagged JSON; LangChain's tools return a message if a model called them."""
     if call.seam != "langchain" or call.call_id is None:
         return result
     content = result if isinstance(result, str) else dump(result)
@@ -266,7 +267,7 @@ def _model(name: str, held: JsonObject, *given: str) -> JsonObject:
 
 
 def tools_in_history(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Served]:
-    """Return the tool steps that no seam asked for, and whose result a later model call was told as recorded."""
+    """Return the tool steps that no seam requested, and whose recorded result a later model call contains."""
     known = {call for item in steps if item.step.number in used for call in _results_in(item.step.exchange)}
     return {
         item.step.number: Served(step=item.step.number, how="relaxed", relaxed=(Relaxed.FROM_HISTORY,))
@@ -276,12 +277,12 @@ def tools_in_history(steps: Sequence[Recorded], used: Collection[int]) -> dict[i
 
 
 def not_requested(steps: Sequence[Recorded], used: Collection[int]) -> tuple[dict[int, Served], frozenset[int]]:
-    """Return the steps that a program need not ask for: `tools_in_history` and `own_embeddings`."""
+    """Return the steps that a program need not request: `tools_in_history` and `own_embeddings`."""
     return tools_in_history(steps, used), own_embeddings(steps, used)
 
 
 def own_embeddings(steps: Sequence[Recorded], used: Collection[int]) -> frozenset[int]:
-    """Return the embeddings that were not asked for: a program may make them itself, with a model in its process."""
+    """Return the embeddings that were not requested: a program may compute them itself, with a model in its process."""
     unused = (item.step for item in steps if item.step.number not in used)
     return frozenset(
         step.number for step in unused if step.exchange.name == EMBEDDING_NAME and step.exchange.kind is Kind.MODEL

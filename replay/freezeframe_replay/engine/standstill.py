@@ -1,4 +1,4 @@
-"""Where a program is when a replay stops it: the call about to be made, and its own frames with their variables."""
+"""The place at which a replay stops a program: the next call, and the program's frames with their variables."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _FOREIGN: Final = tuple(
         ]
     )
 )
-"""Where code is that is not part of the program: ours, installed packages, the standard library, and code without a file."""
+"""Places of code that is not the program's: ours, installed packages, the standard library, and code without a file."""
 
 
 def stop_before(step: Step, call: Call) -> Stopped:
-    """Return where the program is as it makes the call that the step answers. Called within that call."""
+    """Return the program's place in the call that the step answers. Called within that call."""
     exchange = step.exchange
     return Stopped(
         step=step.number,
@@ -92,9 +92,9 @@ def _variables(frame: FrameType) -> dict[str, str]:
 
 
 # -- Show a value of the program without running any of its code -------------------------------------------------------
-# A `__repr__` may raise, hang, print, or call the model. Values are read by the code of the builtin types, fields
-# from where `__dict__` and `__slots__` keep them. What it costs is bounded by the length of the text, not by the size
-# of the value. Classes are compared by identity: `==` may be the program's.
+# A `__repr__` may raise, hang, print, or call the model. Values are read by the code of the builtin types,
+# fields directly from `__dict__` and `__slots__`. The cost is bounded by the length of the text, not by the
+# size of the value. Classes are compared by identity: `==` may be the program's.
 
 
 _MAX_DEPTH: Final = 4
@@ -107,7 +107,7 @@ _WRITTEN: Final = frozenset(
         *(dt.date, dt.timedelta, decimal.Decimal, uuid.UUID, pathlib.PosixPath, pathlib.WindowsPath),
     )
 )
-"""Types whose own code writes them and calls no other; their subclasses may have their own."""
+"""Types whose `repr` calls no other code; subclasses may override it."""
 _TEXTS: Final = (str, bytes, bytearray)
 _BRACKETS: Final = {
     dict: ("{", "}"),
@@ -124,7 +124,7 @@ _ARGUMENTS: Final[Any] = BaseException.__dict__["args"].__get__
 
 
 def safe_repr(value: object, *, longest: int) -> str:
-    """Return the value as Python writes it, as far as that runs no code of the program, in at most `longest` characters."""
+    """Return the value in Python's notation, without running the program's code, in at most `longest` characters."""
     text = ""
     try:
         for piece in _pieces(value, longest, _MAX_DEPTH):
@@ -197,7 +197,7 @@ def _items(value: Any, known: Any) -> Iterator[tuple[tuple[Any, ...], str, Any]]
 
 
 def _fields(value: Any, bases: tuple[type, ...]) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
-    """Yield the fields of an object, of `__slots__` and of `__dict__`; properties are not asked."""
+    """Yield the fields of an object, of `__slots__` and of `__dict__`; properties are not read."""
     for base in reversed(bases):
         for name, found in _NAMESPACE(base).items():
             try:

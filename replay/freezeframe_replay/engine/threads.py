@@ -1,4 +1,4 @@
-"""What the threads of this process are doing: whether any of them runs, and whether one waits for time to pass.
+"""The activity of this process's threads: whether any of them runs, and whether one waits for time to pass.
 
 Seen from outside, because a thread that runs in C or waits for a lock reports nothing. On Linux the system says whether each
 thread sleeps and how much CPU time it has used; elsewhere a thread rests if its frame stands still.
@@ -27,11 +27,13 @@ from freezeframe_replay.engine.standstill import is_of_program
 _TASKS: Final = Path("/proc/self/task")
 _KNOWS_STATES: Final = sys.platform == "linux" and _TASKS.is_dir()
 LOOK_S: Final = 0.0003 if _KNOWS_STATES else 0.02
-"""Interval between two looks at a program that may be idle."""
+"""Interval between two checks of a program that may be idle."""
 _READY: Final = "R"
 _ASLEEP: Final = "SI"
-"""What the system calls a thread that runs or waits for a processor, and one that waits for an event. Others wait for a disk or
-are stopped: they do not rest, and get no processor either."""
+"""The system's state letters of a thread that runs or waits for a processor, and of one that waits for an event.
+
+Others wait for a disk or are stopped: they do not rest, and get no processor either.
+"""
 _CPU_CLOCK_OF_THREAD: Final = 6
 """The low bits of the id of a thread's CPU clock (``CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`` in Linux's posix-timers.h)."""
 
@@ -49,7 +51,7 @@ _WORKER: Final[CodeType] = pools._worker.__code__  # pyright: ignore[reportPriva
 _OTHER_PROCESSES: Final = (subprocess.__file__, str(Path(multiprocessing.__file__).parent))
 
 Look = Mapping[int, object]
-"""Thread -> what changes when it runs."""
+"""Thread -> values that change when it runs."""
 
 
 def look(apart_from: Collection[int]) -> Look:
@@ -61,15 +63,15 @@ class Activity(Enum):
     """Activity of the threads since the last look."""
 
     RESTED = auto()
-    """No thread has run, and none is about to."""
+    """No thread has run or is about to."""
     PAUSED = auto()
-    """A thread has run, and now all of them wait; or the system does not say what they do."""
+    """A thread has run, and now all of them wait; or the system does not show their state."""
     RAN = auto()
     """A thread runs, or is ready to and waits for a processor."""
 
 
 def activity_since(seen: Look, apart_from: Collection[int]) -> Activity:
-    """Return what the threads did since a look."""
+    """Return the activity of the threads since a look."""
     # First whether they sleep, then how far they came: one that ran between the two has moved on. (Reading a file releases the
     # GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
     states = set(map(_state, seen)) if _KNOWS_STATES else set[str]()
@@ -84,10 +86,10 @@ def activity_since(seen: Look, apart_from: Collection[int]) -> Activity:
 
 
 def watch(pause_s: float, apart_from: Collection[int] = ()) -> tuple[Activity, int]:
-    """Return what the threads do in a pause, and how much of it counts, in nanoseconds.
+    """Return the activity of the threads in a pause, and the part of it that counts, in nanoseconds.
 
-    What counts is their processor time, or a pause in which all of them wait: not the time for which a busy machine has no
-    processor.
+    Their processor time counts, and a pause in which all of them wait, but not the time in which a busy machine
+    gives them no processor.
     """
     seen, used_ns = look(apart_from), _used_ns()
     waits.real_sleep(pause_s)
@@ -126,7 +128,7 @@ def _active() -> dict[int, threading.Thread]:
 
 
 def _used_ns() -> int:
-    """Return the processor time of all threads but this one."""
+    """Return the processor time of all threads except this one."""
     return time.process_time_ns() - time.thread_time_ns()
 
 

@@ -1,4 +1,4 @@
-"""Tools that a replay runs although the recording has their results: which, what answers inside them, and what they returned.
+"""Tools that a replay runs although the recording has their results, the answers inside them, and their new results.
 
 The steps inside a tool's recorded call answer the calls that it makes now. Not thread-safe: the session is.
 """
@@ -44,16 +44,16 @@ class ToolsAnew:
         self._values = values
         self._make = make
         self._inside: dict[str, tuple[Step, Lookup]] = {}
-        """Span id of a recorded call whose function runs -> the call, and what answers inside it."""
+        """Span id of a recorded call whose function runs -> the call, and the lookup for calls inside it."""
         self.changed_code: dict[str, str] = {}
-        """Functions called inside such a tool that changed and were not run -> where they are."""
+        """Functions called inside such a tool that changed and were not run -> their places."""
         self.queried = False
         """True if a call of a database was answered inside such a tool."""
         self.ran: dict[int, str] = {}
         """Number of a step whose function ran -> ``tool refund``."""
 
     def is_run(self, item: Recorded, call: Call) -> bool:
-        """Return whether the function that the call is of runs."""
+        """Return whether the call's function runs."""
         if call.kind not in _RUN or call.code is None or call.name in self._policy.skip_tools:
             return False
         if call.name in self._policy.run_tools:
@@ -72,7 +72,7 @@ class ToolsAnew:
         return answer.span_id in self._inside
 
     def lookup(self, span_id: str) -> Lookup:
-        """Return what answers inside a recorded call."""
+        """Return the lookup for calls inside a recorded call."""
         return self._inside[span_id][1]
 
     def miss(self, call: Call, key: RequestKey, span_id: str) -> Divergence:
@@ -90,7 +90,7 @@ class ToolsAnew:
         return _named(self._inside[span_id][0].exchange) if span_id in self._inside else ""
 
     def compare(self, answer: Exchange, result: str | None, error: str | None, lookup: Lookup) -> Divergence | None:
-        """Return how the result differs from the recorded one; if it does, later requests may differ in it, too."""
+        """Return the difference of the result from the recorded one; later requests may have the same difference."""
         step = self._inside[answer.span_id][0]
         recorded = self._outcome(answer.response.body.decode() or None, answer.error)
         live = self._outcome(result, error)
@@ -121,7 +121,7 @@ def _named(exchange: Exchange) -> str:
 
 
 def _directly_inside(outer: Step, steps: Sequence[Step]) -> Iterable[Step]:
-    """Yield the steps inside a step, as they are asked for while its function runs: those inside a further one keep it."""
+    """Yield the steps inside a step, as they are requested while its function runs: those inside a further one keep it."""
     within = [step for step in steps if step.number != outer.number and _holds(outer, step)]
     by_span = {step.exchange.span_id: step for step in within}
     for step in within:
@@ -131,7 +131,7 @@ def _directly_inside(outer: Step, steps: Sequence[Step]) -> Iterable[Step]:
 
 
 def _tightest(step: Step, within: Sequence[Step]) -> Step | None:
-    """Return the shortest call of a function around a step by time, where other spans lie between the two."""
+    """Return the shortest call of a function around a step by time, if other spans lie between the two."""
     if step.inside is None:
         return None
     around = [each for each in within if each.number != step.number and _holds(each, step) and not each.exchange.request.method]

@@ -1,6 +1,6 @@
-"""Tools of a program that was recorded from outside: the model asked for a call, and a later request holds its result. Pure.
+"""Tools of a program that was recorded from outside: the model requested a call, and a later request contains its result. Pure.
 
-Nobody saw the tool run, but its arguments and its result are in the recorded bytes, so a server can answer for it.
+The tool's run was not recorded, but its arguments and its result are in the recorded bytes, so a server can answer for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from freezeframe_schemas.vendors.exchange import attributes_of
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
 
 SEAM: Final = "request"
-"""Where such a call comes from."""
+"""Seam of such a call."""
 _WRAPPERS: Final = ("result", "output")
 """Fields in which Gemini's clients put a result that is not an object."""
 
@@ -74,7 +74,7 @@ def _tool(model: Exchange, span_id: str, call: JsonObject, name: str, result: Js
 
 
 def _result(value: JsonValue) -> JsonValue:
-    """Return what a program gave its client: the JSON in the text that it sent, or the text."""
+    """Return the value that a program passed to its client: the JSON in the text that it sent, or the text."""
     match value:
         case str() if value[:1] in ("{", "["):
             found = parse(value)

@@ -1,7 +1,7 @@
 """Bisect: the first commit whose code leaves a recorded run, found by `git bisect` in its own worktree.
 
-The user's checkout is not touched: git keeps a bisection's state separately for each worktree. A commit whose code does not
-start, or says nothing about the run, is skipped, as `git bisect run` does on exit code 125.
+The user's checkout is not touched: git keeps a bisection's state separately for each worktree. A commit whose
+code does not start, or gives no verdict on the run, is skipped, as `git bisect run` does on exit code 125.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _BY_ITSELF: Final = "each commit is tried as it is: without uncommitted changes,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """One commit, and what its code did with the run."""
+    """One commit, and the behaviour of its code on the run."""
 
     commit: str
     subject: str
     verdict: Verdict
     first: Divergence | None = None
     why: str = ""
-    """Why it says nothing, if so."""
+    """Reason for a missing verdict, if so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Bisection:
     suspects: tuple[str, ...] = ()
     """The candidates, if only skipped commits are left."""
     unsteady: tuple[Tried, ...] = ()
-    """A commit's two replays, if they ended differently: what was found by such a commit says nothing."""
+    """A commit's two replays, if they ended differently: findings by such a commit mean nothing."""
     tried: tuple[Tried, ...] = ()
 
 
@@ -70,13 +70,14 @@ def bisect(folder: Path, fixture: Fixture, trial: Trial, *, good: str, bad: str,
     Args:
         folder: the directory in which the agent is started, inside the repository.
         fixture: the run.
-        trial: how it is replayed. A checkout of a commit has no keys, so it names their directory.
+        trial: the settings of its replays. A checkout of a commit has no keys, so it names their directory.
         good: a commit that re-enacts the run.
         bad: a later one that does not.
         on_try: called with each commit that was tried.
 
     Raises:
-        ConfigError: no repository, no such commit, `bad` does not come after `good`, or one of them is not what it should be.
+        ConfigError: no repository, no such commit, `bad` does not come after `good`, or one of them is not good
+            or bad as claimed.
     """
     repository = Path(git_text(folder, "rev-parse", "--show-toplevel"))
     inside = folder.resolve().relative_to(repository.resolve())
@@ -110,7 +111,7 @@ def bisect(folder: Path, fixture: Fixture, trial: Trial, *, good: str, bad: str,
 
 
 def _ends(repository: Path, good: str, bad: str) -> Sequence[tuple[str, str]]:
-    """Return what is tried before a bisection: both ends, and their common ancestor if they are on two branches."""
+    """Return the commits tried before a bisection: both ends, and their common ancestor if they are on two branches."""
     known: list[str] = []
     for name, commit in (("good", good), ("bad", bad)):
         try:

@@ -1,4 +1,4 @@
-"""Canary: recorded questions asked again, live, and what drifted since: the model, its fingerprint, its words.
+"""Canary: ask recorded questions again, live, and report drift: of the model, its fingerprint, its words.
 
 The recorded request goes out again, byte for byte, with a key from the caller's environment. A key is sent only to a host that
 is known to be that provider's, or that the caller names: a foreign fixture cannot send it elsewhere.
@@ -38,13 +38,13 @@ class AnswerFacts:
     fingerprint: str = ""
     finish: str = ""
     calls: str = ""
-    """Tools that it asks for, with their arguments."""
+    """Tools that it calls, with their arguments."""
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """One thing that is not as recorded."""
+    """One difference from the recording."""
 
     what: str
     """A field of `AnswerFacts`."""
@@ -59,10 +59,10 @@ class RepeatedCall:
     run_id: str
     step: int
     url: str
-    """Where it went, without a query."""
+    """Its address, without a query."""
     drifts: tuple[Drift, ...] = ()
     error: str = ""
-    """Why there is no answer, if so."""
+    """Reason for a missing answer, if so."""
     text_decides: bool = True
 
 
@@ -71,7 +71,7 @@ class Canary:
     """Settings for repeating calls."""
 
     environment: Mapping[str, str]
-    """Where keys (``OPENAI_API_KEY``, ...) and base URLs (``OPENAI_BASE_URL``, ...) are read."""
+    """Source of keys (``OPENAI_API_KEY``, ...) and base URLs (``OPENAI_BASE_URL``, ...)."""
     base_url: str = ""
     """Wins over the environment's."""
     ignore: frozenset[str] = field(default_factory=frozenset[str])
@@ -90,7 +90,7 @@ def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> I
 
 
 def ask_again(fixture: Fixture, step: Step, canary: Canary) -> RepeatedCall:
-    """Ask a recorded question for real and return what drifted.
+    """Ask a recorded question for real and return the drift.
 
     Raises:
         ConfigError: the key for it is not in the environment, or the host is not known to be the provider's.
@@ -124,7 +124,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> RepeatedCall:
 
 
 def has_drifted(asked: RepeatedCall) -> bool:
-    """Return whether something drifted that should not have: a text counts only if the request asks for a stable one."""
+    """Return whether the answer has drifted: a text counts only if the request asks for a stable one."""
     return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
 
 

@@ -27,7 +27,7 @@ FORMAT: Final = "freezeframe-dataset"
 VERSION: Final = 1
 MANIFEST: Final = "dataset.json"
 FIXTURE: Final = "manifest.json"
-"""What a fixture's folder holds."""
+"""A file of each fixture's folder."""
 _NAME_DIGITS: Final = 12
 
 
@@ -41,7 +41,7 @@ class Row:
     digest: str
     """The fixture's digest."""
     note: str = ""
-    """Why it was chosen, for example the signature of its failure."""
+    """Reason for choosing it, for example the signature of its failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +79,10 @@ class Dataset:
 def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chosen_by: str, kept: Iterable[Row] = ()) -> Dataset:
     """Write fixtures, each with a note, and then the manifest that pins them. Existing fixtures stay on disk.
 
-    `kept`: rows that the dataset has already, and goes on to have.
+    `kept`: existing rows of the dataset, which stay.
 
     Raises:
-        FixtureError: there are no runs, or the folder cannot be written.
+        FixtureError: no runs, or the folder cannot be written.
     """
     rows = {row.name: row for row in kept}
     try:
@@ -106,7 +106,7 @@ def load_dataset(directory: Path) -> Dataset:
     """Return the dataset in a folder; a fixture's folder is a dataset of one, and a folder of such folders one of all of them.
 
     Raises:
-        FixtureError: there is none of these, or its version is unknown to this library.
+        FixtureError: the folder is none of these, or its version is unknown to this library.
     """
     path = directory / MANIFEST
     if not path.exists():
@@ -153,7 +153,7 @@ def check_name(name: str) -> None:
 
 
 def _check_names(path: Path, rows: Sequence[Row]) -> None:
-    """Keep a row's folder inside the dataset, whatever the manifest says."""
+    """Keep a row's folder inside the dataset, regardless of the manifest."""
     for row in rows:
         if Path(row.name).name != row.name or row.name in ("", ".", ".."):
             raise FixtureError(f"{path}: row {row.name!r}: found a path, expected the name of a folder under runs")

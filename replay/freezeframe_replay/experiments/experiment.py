@@ -1,7 +1,7 @@
 """Experiment: a dataset replayed with a candidate, row by row, each with a verdict in two layers.
 
-Structure is compared exactly (`structure`). If it is the same and the outcome is worded differently, a judge decides about the
-meaning, if there is one.
+Structure is compared exactly (`structure`). If it is the same and the outcome is worded differently, a judge,
+if given, decides about the meaning.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class RowResult:
     structure: Structure | None = None
     judgement: Judgement | None = None
     first: Divergence | None = None
-    """Where the replay left the recording."""
+    """The place where the replay left the recording."""
     outcome: Difference | None = None
-    """How the outcome differs, if both are known."""
+    """The difference of the outcomes, if both are known."""
     steps: int = 0
     served: int = 0
     live_calls: int = 0
     seconds: float = 0.0
     recorded: Spent | None = None
-    """What the recorded run's calls took."""
+    """Time and cost of the recorded run's calls."""
     spent: Spent | None = None
-    """What the candidate's calls took; None if that is not known."""
+    """Time and cost of the candidate's calls; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class ExperimentResult:
 
     @property
     def counts(self) -> Mapping[ExperimentVerdict, int]:
-        """Return how many rows there are of each finding."""
+        """Return the number of rows for each finding."""
         found = Counter(row.finding for row in self.rows)
         return {finding: found[finding] for finding in ExperimentVerdict}
 
@@ -133,15 +133,15 @@ def run_experiment(
     on_row: OnRow | None = None,
     gates: Gates | None = None,
 ) -> ExperimentResult:
-    """Replay each row with the candidate and return what was found.
+    """Replay each row with the candidate and return the findings.
 
     Args:
         dataset: the runs.
         candidate: the code in the working tree, under a policy that may edit requests and go live.
-        judging: which judge is asked if structure is the same and the words differ. Judges run in this process, one at a time.
+        judging: the judge for rows with the same structure and different words. Judges run in this process, one at a time.
         jobs: replays in parallel, each in its own process.
         on_row: called with the number of rows done, their total, and the row.
-        gates: what the candidate must not exceed (default: nothing).
+        gates: limits that the candidate must not exceed (default: none).
 
     Raises:
         FixtureError: a row's fixture is damaged.
@@ -187,7 +187,7 @@ def _replay(dataset: Dataset, row: Row, candidate: Trial) -> tuple[Fixture, Repo
 
 
 def _spent(fixture: Fixture, report: Report, spans: Path | None) -> Spent | None:
-    """Return what the candidate's calls took; None if the replay was cut short, or did not record what was live."""
+    """Return time and cost of the candidate's calls; None if the replay was cut short, or did not record live calls."""
     if why_incomparable(report) is not None or any(made.how == "missed" for made in report.made):
         return None
     served = spent_by(fixture, {item.step for item in report.served})
@@ -253,7 +253,7 @@ def _outcome_difference(fixture: Fixture, report: Report) -> Difference | None:
 
 
 def _comparable(text: str) -> Any:
-    """Keep class and text of an exception, and what was yielded before it; its attributes may hold addresses and times."""
+    """Keep class and text of an exception, and the items yielded before it; its attributes may hold addresses and times."""
     value = json_or_text(text)
     if isinstance(value, dict) and value.get(values.TAG) == "exception":
         return {"raised": value.get("class"), "text": value.get("text"), "yields": value.get("yields")}
@@ -313,7 +313,7 @@ class Gate:
 
 
 def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None], incomparable: int = 0) -> Iterator[Gate]:
-    """Yield each limit that is set with the findings. `rows`: what each run took, None if that is not known."""
+    """Yield each limit that is set, with its result. `rows`: time and cost of each run, None if unknown."""
     if gates.changed is not None:
         yield _gate("changed", gates.changed, changed, incomparable, least=changed, most=changed + incomparable)
     unknown = sum(row is None for row in rows)
@@ -329,7 +329,7 @@ def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None], incomp
 def _gate(
     name: str, limit: float, found: float | None, unknown: int, *, least: float | None, most: float | None = None
 ) -> Gate:
-    """Return a limit. Runs of which it is not known leave it open, unless the least or the most that they may add decides."""
+    """Return a limit. Runs with an unknown value leave it open, unless it is decided for any value of theirs."""
     exceeded = least is not None and least > limit
     is_open = found is None or (unknown > 0 and (most is None or most > limit))
     note = f"not known of {counted(unknown, 'run')}" if unknown else ""

@@ -1,7 +1,7 @@
 """Fork: a recorded run with one thing changed, as its own fixture. Pure.
 
-A replay of the fork answers as recorded up to the changed step, and returns the changed answer there. The code's first call
-after that which the recording does not hold is the first divergence: the effect of the change.
+A replay of the fork answers as recorded up to the changed step, and returns the changed answer there. The
+code's first call after that which is not in the recording is the first divergence: the effect of the change.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Target(StrEnum):
     INPUT = "input"
     """The entry point's arguments, at a path."""
     RESULT = "result"
-    """What a tool or retriever returned: all of it, or at a path."""
+    """The result of a tool or retriever: all of it, or at a path."""
     RESPONSE = "response"
-    """What a model said, as text; for other HTTP the body."""
+    """A model's answer, as text; for other HTTP the body."""
     BODY = "body"
     """The JSON of an answer, at a path."""
     FLAG = "flag"
     """A feature flag, named by the path."""
     CLOCK = "clock"
-    """When the run began, as a time in ISO 8601 (UTC if no zone is named): the whole run moves."""
+    """The start of the run, as a time in ISO 8601 (UTC if no zone is named): the whole run moves."""
     COMMIT = "commit"
     """The commit of the code; ``freezeframe replay --at-commit`` checks it out."""
 
@@ -63,7 +63,7 @@ class Edit:
 
 
 def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
-    """Return the fixture with the edits in it, under its own id.
+    """Return the fixture with the edits, under a new id.
 
     Raises:
         FixtureError: no such step, a step inside another one, or a value that does not fit there; or a reconstructed run.
@@ -160,7 +160,7 @@ def _nanoseconds(text: str) -> int:
 
 
 def _move(fixture: Fixture, by_ns: int) -> Fixture:
-    """Return the run moved in time by that much."""
+    """Return the run moved in time by this difference."""
 
     def moved(step: Step) -> Step:
         exchange = step.exchange
@@ -221,7 +221,7 @@ def _change_exchange(step: Step, edit: Edit) -> Exchange:
 
 
 def _answered(exchange: Exchange, response: Response) -> Exchange:
-    """Return the exchange with an answer; if it had failed, it no longer does."""
+    """Return the exchange with an answer in place of any failure."""
     return replace(exchange, response=replace(response, completion=Completion.COMPLETE, omitted=None), error=None)
 
 

@@ -1,7 +1,7 @@
-"""Fuzz: which small perturbations of a run make the code behave differently.
+"""Fuzz: find small perturbations of a run that make the code behave differently.
 
-Offline, the model repeats its recorded answers: fields that carry the conversation do not decide, so only what the *code* does
-with a perturbation shows. With a live model, the model's part shows, too.
+Offline, the model repeats its recorded answers: fields that carry the conversation are ignored, so only the
+*code's* reaction to a perturbation shows. With a live model, the model's reaction shows, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONVERSATION: Final = tuple(
 """Key components that carry the conversation so far."""
 
 UNKNOWN: Final = "unknown"
-"""The recording cannot answer what the code asks, or holds no outcome to compare."""
+"""The recording cannot answer a request of the code, or has no outcome to compare."""
 _STRUCTURAL: Final = frozenset({Aspect.PATH, Aspect.SHAPE, Aspect.TARGET})
 
 

@@ -76,11 +76,11 @@ def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgeme
     Args:
         judge: the function.
         case: the case to judge.
-        records: folder under which its calls are recorded, one folder per case.
+        records: folder for recordings of its calls, one folder per case.
         live: whether an unrecorded case may be judged for real.
 
     Raises:
-        ReplayError: it asks a model and may not, or its return value is not a judgement.
+        ReplayError: it calls a model without permission, or its return value is not a judgement.
     """
     name = digest(canonical_json([_name_of(judge), case.run, case.input, case.recorded, case.candidate]))[:16]
     directory = records / name

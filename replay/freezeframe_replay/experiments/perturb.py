@@ -1,7 +1,7 @@
 """Perturb: small changes of a recorded run, each its own fixture. Pure, and the same for the same seed.
 
-The changes are those that the world may make by itself: how the question is typed, what a tool returns, where a stream is cut,
-which of two concurrent answers comes first.
+The changes are those that the world may make by itself: another spelling of the question, another result of a
+tool, other cuts of a stream, another order of two concurrent answers.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Aim(StrEnum):
     PROMPT = "prompt"
     """A text of the entry point's input."""
     RESULT = "result"
-    """What a tool or retriever returned, or that it fails."""
+    """The result of a tool or retriever, or a failure in its place."""
     CHUNKS = "chunks"
     """The borders of a response's chunks; the bytes stay."""
     ORDER = "order"
-    """Which of two concurrent answers comes first."""
+    """The order of two concurrent answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Perturbation:
 
     aim: Aim
     text: str
-    """What was changed, in one line."""
+    """The change, in one line."""
     fixture: Fixture
     step: int | None = None
 

@@ -1,4 +1,4 @@
-"""Structure: whether a candidate did the same as recorded: the same path, tools, shapes of arguments, and targets. Pure.
+"""Structure: compare a candidate with the recording: path, tools, shapes of arguments, and targets. Pure.
 
 Calls are compared within a lane, in order, so tasks that happened to run in a different order make no difference. Refused
 attempts (429 and the like) are left out on both sides: a retry is not a decision of the program.
@@ -34,7 +34,7 @@ class Aspect(StrEnum):
     TARGET = "target"
     """The same call aimed at something else."""
     CUT = "cut"
-    """The same up to a call that the recording cannot answer; the rest is not known offline."""
+    """The same up to a call that the recording cannot answer; the rest is unknown offline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class _Call:
 
 
 def compare_structure(fixture: Fixture, report: Report) -> Structure:
-    """Return the first structural difference between a recorded run and what a replay's program did."""
+    """Return the first structural difference between a recorded run and a replay's program."""
     refused = {step.number for step in fixture.askable if _is_refusal(step.exchange)}
     recorded: dict[str, list[_Call]] = defaultdict(list)
     for step in fixture.askable:

@@ -1,1 +1,1 @@
-"""What freezeframe keeps and runs on this machine: the data directory, background processes, and their check-up."""
+"""Freezeframe on this machine: the data directory, background processes, and their check-up."""

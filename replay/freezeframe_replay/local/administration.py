@@ -16,7 +16,7 @@ from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentS
 from freezeframe_schemas.local_tokens import ADMIN
 
 _MINUTES: Final = 30.0
-"""How long a command may take: a backup or a merge of a large store is slow."""
+"""Time limit of a command: a backup or a merge of a large store is slow."""
 _STORE_FOLDER: Final = "store"
 
 Order = dict[str, Any]
@@ -26,7 +26,7 @@ Answer = dict[str, Any]
 def administration(home: Home, store: str = "", *, may_create: bool = False) -> Callable[[Order], Answer]:
     """Return the function that sends a command to the store at a DSN, else to that of the data directory.
 
-    `may_create`: the data directory may be new, as on a host where a backup is restored.
+    `may_create`: the data directory may be new, as on a host to which a backup is restored.
 
     Raises:
         ConfigError: it is missing.

@@ -1,6 +1,6 @@
 """The settings with which Claude Code, Codex CLI and Gemini CLI send to a collector, and the files they keep them in.
 
-Pure: files are read and written by `freezeframe run setup`. What the programs send is in docs/guides/coding-agents.md.
+Pure: files are read and written by `freezeframe run setup`. docs/guides/coding-agents.md describes the data that they send.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from freezeframe_schemas.errors import ConfigError
 
 BEGIN: Final = "# freezeframe setup: begin"
 END: Final = "# freezeframe setup: end"
-"""Around our lines in a file of lines: what is between them is replaced the next time."""
+"""Markers around our lines in a file: the next run replaces the lines between them."""
 _HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiver:
-    """A collector on this machine, as a sender needs to know it."""
+    """A collector on this machine, with the facts that a sender needs."""
 
     grpc: int
     http: int
@@ -33,7 +33,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One program: its file of settings, and what goes into it."""
+    """One program: its file of settings, and our entries in it."""
 
     title: str
     home_variable: str
@@ -42,10 +42,11 @@ class Agent:
     """Below the home directory."""
     file: str
     lines: Callable[[Receiver], list[str]]
-    """What a person types or adds by hand."""
+    """Lines that a person types or adds by hand."""
     merged: Callable[[str, Receiver, bool], str]
     """Text of the file, receiver, whether to overwrite -> the text with our settings. Raises ConfigError: other settings are
-    there, or the text cannot be read."""
+    there, or the text cannot be read.
+    """
 
     def path(self, home: Path, environ: Mapping[str, str]) -> Path:
         named = environ.get(self.home_variable, "")

@@ -1,4 +1,4 @@
-"""What `freezeframe doctor` checks: each check looks at one thing, and returns ok, warn or fail and what to do about it."""
+"""The checks of `freezeframe doctor`: each covers one thing, and returns ok, warn or fail and a remedy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SPOILERS: Final = (
 )
 _CUTTERS: Final = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 _ENDPOINTS: Final = ("FREEZEFRAME_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""Where `instrument()` looks for the collector, the first that is set wins."""
+"""Variables in which `instrument()` looks for the collector's address; the first that is set wins."""
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -130,7 +130,7 @@ def _is_there(module: str) -> bool:
 
 
 def _libraries() -> Iterable[CheckResult]:
-    """Report what `instrument()` captures of this environment's libraries, and what it cannot."""
+    """Report which libraries of this environment `instrument()` captures, and which it cannot."""
     import freezeframe
 
     captured: list[str] = []
@@ -147,7 +147,7 @@ def _libraries() -> Iterable[CheckResult]:
 
 
 def _delivery() -> Iterable[CheckResult]:
-    """Report what the environment's delivery settings mean, and what waits on the disk."""
+    """Report the effect of the environment's delivery settings, and the batches waiting on the disk."""
     try:
         reports = delivery_reports()
     except ConfigError as error:
@@ -205,7 +205,7 @@ def _secret_files(home: Home) -> Iterable[CheckResult]:
 
 
 def _root_key(folder: Path) -> CheckResult:
-    """Check that the keys of the folder can be derived; this fetches the root key from where ``root.toml`` says."""
+    """Check that the keys of the folder can be derived; this fetches the root key from its source in ``root.toml``."""
     files = sorted(folder.glob("*.key.json"))
     try:
         for path in files:

@@ -30,7 +30,7 @@ _SECRET_NAME: Final = re.compile(
     r"|(service[-_]?account|client[-_]secret).*\.json",
     re.IGNORECASE,
 )
-"""A file's name that says that it holds secrets."""
+"""Pattern of file names that suggest secrets."""
 _SECRET_FOLDERS: Final = frozenset({".aws", ".azure", ".docker", ".gnupg", ".kube", ".ssh", ".freezeframe"})
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY")
 _PASSWORD: Final = re.compile(rb"://[^/\s:@]*:[^/\s@]+@")
@@ -46,14 +46,14 @@ class Code:
     """The files of a project's folder."""
 
     commit: str
-    """The commit that they are of, or that the work tree is on."""
+    """Their commit, or the one checked out in the work tree."""
     changed: bool = False
-    """True if they are taken from the work tree and it differs from the commit."""
+    """True if they come from the work tree and it differs from the commit."""
     files: dict[str, bytes]
     """Path below the folder -> content."""
     executable: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
-    """Files that are not here, each with the reason."""
+    """Omitted files, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class _Listed:
     """True if it is a file and not a link or a submodule."""
     executable: bool
     name: str
-    """What git calls its content."""
+    """Git's id of its content."""
 
 
 def code_of_commit(directory: Path, commit: str) -> Code:
@@ -165,16 +165,16 @@ def _why_not(item: _Listed) -> str:
 
 
 def _secret_in(name: str, content: bytes) -> str:
-    """Return what secret a file holds; empty if none is seen."""
+    """Return the kind of secret in a file; empty if none is seen."""
     if _PRIVATE_KEY.search(content):
         return "holds a private key"
     return "holds a password in an address" if name in LOCK_FILES and _PASSWORD.search(content) else ""
 
 
 def recorded_lock_file(directory: Path, recorded: str) -> dict[str, bytes]:
-    """Return the lock file that the run was recorded with, by its name; empty if none is here, or another, or one with secrets.
+    """Return the run's lock file, by its name; empty if it is missing, differs, or contains secrets.
 
-    `recorded` is what `lock_file` returned in the run, ``uv.lock sha256:0123456789abcdef``.
+    `recorded` is the result of `lock_file` in the run, ``uv.lock sha256:0123456789abcdef``.
     """
     path = find_lock_file(directory)
     if path is None or lock_file(directory) != recorded:

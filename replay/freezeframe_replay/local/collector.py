@@ -29,7 +29,7 @@ def has_store(directory: Path) -> bool:
 
 @functools.cache
 def open_stopped_store(directory: Path) -> str:
-    """Return the URL of the store in a data directory, served until this process ends. Say so, and what may be missing.
+    """Return the URL of the store in a data directory, served until this process ends. Print that, and what may be missing.
 
     Raises:
         ConfigError: the collector is not installed here.
@@ -110,7 +110,7 @@ def ask(home: Home, port: int, path: str, *, post: bool = False, timeout_s: floa
 
 
 def status(home: Home) -> dict[str, Any] | None:
-    """Return what the collector reports about itself, or None, or it does not answer."""
+    """Return the collector's own report, or None if it does not answer."""
     try:
         return ask(home, port, "/status") if (port := pages_port(home)) else None
     except (OSError, ValueError):
@@ -120,8 +120,8 @@ def status(home: Home) -> dict[str, Any] | None:
 def flush(home: Home, *, timeout_s: float = 10.0) -> bool:
     """Make the collector of `home` store everything that it has acknowledged, so that a run just sent is found.
 
-    Return whether there is one. After a crash another process may have its port, which refuses the reader's token. A collector
-    that is too busy is there: what it has stored so far can be read.
+    Return whether a collector runs. After a crash another process may have its port, which refuses the reader's
+    token. A collector that is too busy counts: its stored runs can be read.
     """
     port = pages_port(home)
     if port is None:
@@ -139,10 +139,10 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> bool:
 def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
     """Return the URL of the store to read: the environment's, else the running collector's, else the files themselves.
 
-    A collector of the data directory stores first what it has acknowledged.
+    A collector of the data directory first stores all acknowledged spans.
 
     Raises:
-        ConfigError: there is nothing to read.
+        ConfigError: there is no store to read.
     """
     is_running = flush(home)
     if named := environ.get(STORE_VARIABLE, "").strip():

@@ -1,4 +1,4 @@
-"""What `freezeframe up` runs in the background: the collector and the replay service, with their readiness and their ports."""
+"""The background processes of `freezeframe up`: the collector and the replay service, with their readiness and ports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES: Final = (COLLECTOR, REPLAY)
 _TITLES: Final = {COLLECTOR: "collector", REPLAY: "replay service"}
 
 STOP_GRACE_S: Final = 30.0
-"""The collector itself gives up after 20 s; what is not stored by then is in its log."""
+"""Seconds to wait for an end. The collector itself gives up after 20 s; its log has all spans not stored by then."""
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 15
 
@@ -45,7 +45,7 @@ class Ports:
     clickhouse: int = 8123
     replay: int = 4320
     chosen: frozenset[str] = frozenset(("grpc", "http", "clickhouse", "replay"))
-    """Those that have to be these; another may be any free port if it is taken."""
+    """Ports that must not change; any other may be replaced by a free one if it is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,11 @@ def up(
     open_senders: bool = False,
     allow_live: bool = False,
 ) -> None:
-    """Start what does not run and wait until it is ready.
+    """Start the processes that do not run, and wait until they are ready.
 
     Raises:
         ConfigError: a port is taken, or the directory cannot be used.
-        FreezeframeError: a process ended, or was not ready in time; what was started is stopped again.
+        FreezeframeError: a process ended, or was not ready in time; started ones are stopped again.
     """
     make_home(home)
     remember_data_directory(home.directory)
@@ -172,7 +172,7 @@ def _command(home: Home, name: str, ports: Ports, config: Path | None) -> list[s
 
 
 def _free_ports(ports: Ports, missing: Sequence[str], say: Say) -> Ports:
-    """Return the ports, with a free one in place of each that is taken and that nobody chose.
+    """Return the ports, with a free one in place of each taken one that the user did not choose.
 
     Raises:
         ConfigError: ports that were chosen are taken; the message names them all, and by which processes.
@@ -234,7 +234,7 @@ def page_link(home: Home, run: str = "") -> str | None:
 
 
 def not_ready_because(home: Home, name: str) -> str | None:
-    """Return what keeps the process from being ready, as it reports, empty if it is; None if it does not answer."""
+    """Return the process's own reason for not being ready, empty if it is; None if it does not answer."""
     port = pages_port_of(home, name)
     if port is None:
         return None
@@ -323,7 +323,7 @@ def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> N
 
 
 def read_note(note_file: Path) -> Note | None:
-    """Return the note, or None if there is no readable one."""
+    """Return the note, or None without a readable one."""
     try:
         data: dict[str, Any] = json.loads(note_file.read_bytes())
         return Note(name=data["name"], pid=int(data["pid"]), started=data["started"], command=tuple(data["command"]))
@@ -364,7 +364,7 @@ def wait_until_gone(note: Note, timeout_s: float) -> bool:
 
 
 def start_mark(pid: int) -> str | None:
-    """Return what distinguishes this process from any other with its pid; None if it does not run.
+    """Return a mark that distinguishes this process from any other with its pid; None if it does not run.
 
     Source: proc(5), field 22 of /proc/PID/stat (clock ticks since boot), with the boot's own id. Elsewhere `ps -o lstart`.
     """

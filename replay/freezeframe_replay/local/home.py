@@ -1,4 +1,4 @@
-"""The data directory: where the collector keeps log, store and keys, and where `freezeframe up` notes what it started.
+"""The data directory, in which the collector keeps log, store and keys, and `freezeframe up` notes its processes.
 
 Found as git finds `.git`: named, in the environment, or the nearest `.freezeframe` upwards.
 """

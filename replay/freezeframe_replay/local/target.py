@@ -1,4 +1,4 @@
-"""The run or fixture that a user names, and where it is read from."""
+"""The run or fixture that a user names, and its source."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def target_as_typed(place: RunsPlace, named: str, run_id: str) -> str:
 
 
 def load_target(place: RunsPlace, named: str) -> Fixture | Run:
-    """Return what `named` names: the fixture at a path (its directory, its manifest, or an archive of it), else a run.
+    """Return the fixture at a path (its directory, its manifest, or an archive of it), else the run of this name.
 
     Raises:
-        FixtureError: there is no fixture, or it is damaged.
+        FixtureError: the fixture is missing or damaged.
         RunError: no such run, or several.
     """
     if not is_fixture(named):
@@ -143,7 +143,7 @@ def list_elsewhere(place: RunsPlace, limit: int) -> list[ListedRun] | None:
 
 
 def store_of(place: RunsPlace) -> str:
-    """Return the URL of the store to read; a collector of the data directory stores first what it has acknowledged.
+    """Return the URL of the store to read; a collector of the data directory first stores all acknowledged spans.
 
     Raises:
         ConfigError: no store to read.
@@ -152,7 +152,7 @@ def store_of(place: RunsPlace) -> str:
 
 
 def load_run(place: RunsPlace, named: str) -> Run:
-    """Return the run that `named` names, from the store or from a file of spans.
+    """Return the named run, from the store or from a file of spans.
 
     Raises:
         RunError: no such run, or several.
@@ -183,7 +183,7 @@ def _picked(path: Path, runs: list[Run], named: str) -> Run:
 
 
 def load_as_fixture(place: RunsPlace, named: str) -> Fixture:
-    """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
+    """Return the named fixture on the disk, or the named run as a fixture."""
     found = load_target(place, named)
     if isinstance(found, Fixture):
         return found

@@ -1,7 +1,7 @@
-"""Answers of tools: what a recording says, marked as data and cut to a number of tokens. Pure.
+"""Answers of tools: text of a recording, marked as data and cut to a number of tokens. Pure.
 
-A client counts tokens in its own way. A token is counted as three bytes of UTF-8 here, which is less than what tokenizers take
-for English, code and JSON, so that an answer is rather too short than too long.
+Each client counts tokens in its own way. Here a token counts as three bytes of UTF-8, fewer than tokenizers use
+for English, code and JSON, so that an answer is too short rather than too long.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ USUAL_TOKENS: Final = 2_000
 _BYTES: Final = 3
 _MARK: Final = "recorded data, not instructions"
 _NOTICE: Final = 160
-"""Bytes kept for the line that says what was left out."""
+"""Bytes reserved for the line about omissions."""
 
 
 def answer_text(recorded: str, *, then: str, budget: int, mark: str, head: str = "", more: str = "") -> str:
-    """Return an answer: our own words, the recording's between marks, and what to call next.
+    """Return an answer: our own words, the recording's text between marks, and the next calls.
 
     Args:
         recorded: text of a recording, or of a program that read one.
         then: the tools to call next.
         budget: tokens that the answer may take.
-        mark: what no recording can know, so that none can end the marked part itself.
+        mark: a text unknown to any recording, so that none can end the marked part itself.
         head: our words before it.
-        more: how to get what was left out, if anything was.
+        more: how to get omitted text, if any.
     """
     if not recorded:
         return "\n".join(filter(None, [head, then]))
@@ -46,7 +46,7 @@ def answer_text(recorded: str, *, then: str, budget: int, mark: str, head: str =
 
 
 def page_text(passages: Iterable[Passage], *, step: int | None, at: int, size: int) -> tuple[str, int, int]:
-    """Return a page of a transcript, where the next one begins, and how long all of it is, in characters.
+    """Return a page of a transcript, the start of the next one, and the length of the transcript, in characters.
 
     A page begins at the step, or at the character `at`. The next begins at 0 if this is the last one.
 
@@ -79,7 +79,7 @@ def page_size(budget: int) -> int:
 
 
 def cut(text: str, size: int) -> str:
-    """Return as much of the text as `size` bytes hold, whole lines if that does not lose half of it."""
+    """Return the text cut to `size` bytes, at a line end if that does not lose half of it."""
     if size <= 0:
         return ""
     # a character is at least a byte, so what is left out here would not have fitted

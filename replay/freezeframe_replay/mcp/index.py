@@ -13,7 +13,7 @@ class ToolRow:
     name: str
     purpose: str
     command: str
-    """What a person types for the same."""
+    """The equivalent command."""
     only_reads: bool = True
     """True if it starts no program of the user and writes no file."""
 

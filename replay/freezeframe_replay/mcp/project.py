@@ -26,7 +26,7 @@ class Project:
 
     place: RunsPlace = field(default_factory=RunsPlace)
     program: tuple[str, ...] = ()
-    """What a replay starts in place of the recorded entry point; empty for that."""
+    """Program that a replay starts in place of the recorded entry point; empty for the entry point."""
     timeout_s: float = 600.0
     budget: int = USUAL_TOKENS
     """Tokens of an answer whose call names no budget."""

@@ -1,4 +1,4 @@
-"""The skill: how a coding agent reproduces, fixes, proves and locks in, in a text that it reads once. Pure."""
+"""The skill: a text that a coding agent reads once, on how to reproduce, fix, prove and lock in. Pure."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ If they say that no collector is running, type `freezeframe up` in the project.
 
 
 def skill_text(*, head: bool = True) -> str:
-    """Return the skill as Markdown; `head` adds what Claude Code decides by whether to read it."""
+    """Return the skill as Markdown; `head` adds the front matter by which Claude Code decides whether to read it."""
     rows = [f"| `{entry.name}` | {entry.purpose} | `{entry.command}` |" for entry in TOOLS]
     return (_HEAD if head else "") + _BODY.format(rows="\n".join(rows))

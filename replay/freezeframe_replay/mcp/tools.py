@@ -1,7 +1,7 @@
-"""The tools. Their docstrings and parameters are what a coding agent reads, so they are short.
+"""The tools.
 
-Each is an operation, in this process and in a thread: the server answers other calls meanwhile. Only a replayed program is a
-process of its own.
+A coding agent reads their docstrings and parameters, so they are short. Each is an operation, in this process
+and in a thread: the server answers other calls meanwhile. Only a replayed program has a separate process.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ class Tools:
 
     def why_failed(self, run: RunName = "last-failed", budget: Budget = None) -> str:
         """Say why a run failed: exception, first failed step, stack; then its input, outcome, commit, steps, and how far it
-        can be replayed. Also describes a run that is ok."""
+        can be replayed. Also describes a run that is ok.
+        """
         loaded, named = self._load(run)
         why, first = why_text(loaded, self._last.of(loaded).outline)
         at = f", step={first}" if first is not None else ""
@@ -142,7 +143,8 @@ class Tools:
         budget: Budget = None,
     ) -> str:
         """Read a run as one conversation: system prompt, messages, tool calls with results, retrieved chunks, errors. A long
-        one comes in parts; each answer names the call for the next part."""
+        one comes in parts; each answer names the call for the next part.
+        """
         loaded, named = self._load(run)
         size = page_size(budget or self._project.budget)
         page, after, whole = page_text(passages(self._last.of(loaded).transcript), step=step, at=at, size=size)
@@ -160,7 +162,8 @@ class Tools:
         budget: Budget = None,
     ) -> str:
         """Query the store, read-only. Views: runs, steps, errors, model_calls, tool_calls, search(words='...'), readiness;
-        `DESCRIBE steps` lists columns. Give a LIMIT. The answer is CSV."""
+        `DESCRIBE steps` lists columns. Give a LIMIT. The answer is CSV.
+        """
         found = await self._do(SQL, SqlParameters(query=query))
         return self._answer(found, "next: why_failed(run=...) or transcript(run=...) for a trace_id", budget)
 
@@ -187,7 +190,8 @@ class Tools:
     ) -> str:
         """Run the project's code again on the run's recorded input. Every model, tool and retrieval is answered from the
         recording: no network, no key, and no tool's code but that of `run_tools`. `identical`: the code behaves as recorded, so
-        a bug in the run is reproduced. `diverged`: the first difference is shown; after an edit it is its effect."""
+        a bug in the run is reproduced. `diverged`: the first difference is shown; after an edit it is its effect.
+        """
         named = self._project.run_name(run)
         policy = ReplayPolicy(ignore=tuple(ignore or ()), run_tools=frozenset(run_tools or ()))
         replayed = await self._start(REPLAY, lambda trial: ReplayParameters(run=named, trial=trial), policy)
@@ -195,7 +199,8 @@ class Tools:
 
     async def stop_at_step(self, run: RunName, step: Step, budget: Budget = None) -> str:
         """Replay up to a step and stop in the project's code: its frames with their variables, the request that it is about
-        to make, what was recorded there, and the answer that it would get."""
+        to make, what was recorded there, and the answer that it would get.
+        """
         named = self._project.run_name(run)
         replayed = await self._start(STEP, lambda trial: StepParameters(run=named, step=step, trial=trial))
         return self._replayed(replayed, named, budget)
@@ -216,7 +221,8 @@ class Tools:
         budget: Budget = None,
     ) -> str:
         """Write a fixture of the run with a tool's result, a model's answer or the input changed, to ask: what would the code
-        have done then? Replay the fixture to see it."""
+        have done then? Replay the fixture to see it.
+        """
         named, output = self._project.run_name(run), self._project.new_directory(directory)
         if inputs:
             await anyio.to_thread.run_sync(self._check_input, named)
@@ -290,7 +296,7 @@ class Tools:
     # -- what all of them use -------------------------------------------------------------------------------------------
 
     def _load(self, named: str) -> tuple[Run, str]:
-        """Return a run, and how to name it from now on: `last` may be another one by then.
+        """Return a run, and its name for later calls: `last` may be another one by then.
 
         Raises:
             ConfigError: it is a fixture.
@@ -388,7 +394,7 @@ def _start(since: str) -> dt.datetime | None:
 
 
 def why_text(run: Run, outline: Outline) -> tuple[str, int | None]:
-    """Return why a run failed, what it was and how far it replays; and the first failed step, if one has a number."""
+    """Return the reason of a run's failure, its description and level; and the first failed step, if one has a number."""
     failure = find_failure(run, outline)
     lines = ["nothing failed in this run; a wrong answer is not a failure: read the transcript"]
     first = None
@@ -399,7 +405,7 @@ def why_text(run: Run, outline: Outline) -> tuple[str, int | None]:
 
 
 def next_text(report: Report, named: str) -> str:
-    """Return what to call after a replay."""
+    """Return the next calls after a replay."""
     if report.stopped is not None:
         next_step = f'stop_at_step(run="{named}", step={report.stopped.step + 1})'
         return f'next: {next_step} goes on; replay(run="{named}") runs all of it'

@@ -25,7 +25,7 @@ MAX_RUNS: Final = 100
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetParameters:
-    """The runs, chosen by name or by SQL, and where they go."""
+    """The runs, chosen by name or by SQL, and the target folder."""
 
     output: Path
     runs: Sequence[str] = ()
@@ -76,7 +76,7 @@ def write(source: RunSource, parameters: DatasetParameters) -> WrittenDataset:
 
 
 def _chosen(store: RunStore, parameters: DatasetParameters) -> tuple[Sequence[str], str]:
-    """Return the ids of the runs, and how they were chosen, in one line."""
+    """Return the ids of the runs, and the way of their choice, in one line."""
     if parameters.sql:
         _, rows = store.sql(parameters.sql)
         return list(dict.fromkeys(str(row[0]) for row in rows))[: parameters.limit], parameters.sql

@@ -33,9 +33,9 @@ from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, Step
 
 MAX_OTHERS: Final = 3
-"""Runs that are read to learn what varies by itself."""
+"""Runs that are read to learn which fields vary by themselves."""
 MAX_STEPS: Final = 300
-"""Calls of such a run: it is read while someone waits."""
+"""Maximum calls of such a run: it is read while someone waits."""
 _OTHERS: Final = """
 SELECT trace_id FROM runs WHERE (service, name) IN (SELECT service, name FROM runs WHERE trace_id = {first:String})
 AND trace_id NOT IN {compared:Array(String)} AND exchanges BETWEEN 1 AND {steps:UInt32}
@@ -54,7 +54,7 @@ class DiffParameters:
 
 
 def diff(source: RunSource, parameters: DiffParameters) -> Comparison:
-    """Return two runs side by side; what varies by itself is apart (decision 0104).
+    """Return two runs side by side; values that vary by themselves are separate (decision 0104).
 
     Raises:
         FreezeframeError: one of them cannot be read.

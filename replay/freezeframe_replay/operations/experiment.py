@@ -1,4 +1,4 @@
-"""Replay each run of a dataset with a candidate, and list what changed."""
+"""Replay each run of a dataset with a candidate, and list the changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentParameters:
-    """The dataset, the candidate, and how its rows are judged."""
+    """The dataset, the candidate, and the judge of its rows."""
 
     dataset: Path
     trial: Trial = dataclasses.field(default_factory=Trial)
@@ -32,7 +32,7 @@ def experiment(source: RunSource, parameters: ExperimentParameters) -> Experimen
     """Return the result.
 
     Raises:
-        FixtureError: there is no dataset, or a fixture of it is damaged.
+        FixtureError: the dataset is missing, or a fixture of it is damaged.
         ReplayError: a judge failed.
     """
     from freezeframe_replay.experiments.dataset import load_dataset
@@ -49,7 +49,7 @@ def experiment(source: RunSource, parameters: ExperimentParameters) -> Experimen
 
 
 def result_text(result: ExperimentResult, *, width: int, everything: bool = False) -> str:
-    """Return the table of rows. Equal rows are only counted; below each changed row is what changed."""
+    """Return the table of rows. Equal rows are only counted; each changed row is followed by its changes."""
     counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
     lines = [f"{counts}; candidate: {short(result.candidate, width - len(counts) - 13)}"]
     shown = [row for row in result.rows if everything or row.finding.value != "same"]

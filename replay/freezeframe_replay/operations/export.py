@@ -1,4 +1,4 @@
-"""Write or send runs in a format that is meant for others."""
+"""Write or send runs in a format for other tools."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ FORMATS: Final[Mapping[str, str]] = {
     AUDIT: "files that others can check without freezeframe",
     **{kind.name: kind.makes for kind in EXPORTS.values()},
 }
-"""Name -> what it makes."""
+"""Name of a format -> its description."""
 MAX_RUNS: Final = 1000
 """Runs that SQL chooses, unless another number is given."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExportParameters:
-    """The runs, the format, and where it goes."""
+    """The runs, the format, and the destination."""
 
     format: str
     """One of `FORMATS`."""
@@ -79,7 +79,7 @@ class ExportSummary:
     lines: Sequence[str]
     """The same for people."""
     rejected: int = 0
-    """Spans that a backend did not take."""
+    """Spans that a backend did not accept."""
     warnings: Sequence[str] = ()
     then: str = ""
     """The command to type next."""
@@ -206,8 +206,8 @@ def _runs(source: RunSource, parameters: ExportParameters, names: Sequence[str],
     """Yield the runs, one at a time.
 
     Raises:
-        ConfigError: one was never redacted, or is a fixture of which only spans could be exported.
-        RunError: one does not hold what the kind needs.
+        ConfigError: one was never redacted, or is a fixture and the format needs spans.
+        RunError: one lacks something that the format needs.
     """
     for done, name in enumerate(names):
         if parameters.on_run is not None:
@@ -256,7 +256,7 @@ def _write(output: str | BinaryIO, pieces: Iterable[str | bytes]) -> None:
 
 
 def _send(runs: Iterable[Exported], kind: ExportKind, made: Export, url: str) -> int:
-    """Send the spans; return how many were not taken."""
+    """Send the spans; return the number not accepted."""
     if kind.endpoint is None:
         raise ConfigError(f"--as {kind.name}: found a URL, expected a file", do="only spans are sent: --as otlp -o URL")
     if split_address(url).scheme not in {"http", "https"}:

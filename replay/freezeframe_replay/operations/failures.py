@@ -1,4 +1,4 @@
-"""Group the failures of the store by what failed, each group with a run of it."""
+"""Group similar failures of the store, each group with one of its runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FailuresParameters:
     """Selection of failures."""
 
     limit: int = 20
-    """Groups at most, those of most runs first."""
+    """Maximum number of groups, those of most runs first."""
     since: dt.datetime | None = None
     where: str = ""
     """A condition in SQL over the view ``errors``."""

@@ -17,12 +17,12 @@ from freezeframe_schemas.fixture import Fixture
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FixtureParameters:
-    """The run, where it goes, and which test goes with it."""
+    """The run, the target directory, and the kind of test."""
 
     run: str
     output: Path
     expect: Expect | None = None
-    """What the test checks; None to write none."""
+    """The claim that the test checks; None to write no test."""
     command: Sequence[str] = ()
     """The program that the test starts in place of the recorded entry point."""
     force: bool = False
@@ -45,7 +45,7 @@ def write(source: RunSource, parameters: FixtureParameters) -> WrittenFixture:
     """Write the fixture and the test.
 
     Raises:
-        RunError: there is nothing in the run to replay.
+        RunError: the run has nothing to replay.
         FixtureError: the directory cannot be written.
         FreezeframeError: the run cannot be read.
     """
@@ -65,7 +65,7 @@ def write(source: RunSource, parameters: FixtureParameters) -> WrittenFixture:
 
 
 def _write_test(parameters: FixtureParameters, expect: Expect, fixture: Fixture) -> tuple[Path, tuple[str, ...]]:
-    """Write the test next to the fixture; an edited one is kept, and the warning says so."""
+    """Write the test next to the fixture; an edited one is kept, with a warning."""
     name = parameters.output.resolve().name
     path = parameters.output / f"test_{slug(name)}.py"
     text = regression_test(fixture, name, expect=expect, command=parameters.command or None)

@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import ConfigError
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForkParameters:
-    """The run, what is changed in it, and where the fixture goes."""
+    """The run, the change, and the fixture's directory."""
 
     run: str
     edits: Sequence[Edit]

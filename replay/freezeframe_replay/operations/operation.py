@@ -1,4 +1,4 @@
-"""An operation: typed parameters in, a typed value out, and the two forms that more than one door renders. Pure."""
+"""An operation: typed parameters in, a typed value out, and its JSON and text forms, which several interfaces share. Pure."""
 
 from __future__ import annotations
 

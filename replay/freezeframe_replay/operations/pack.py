@@ -20,7 +20,7 @@ from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
 
 CODES: Final = ("commit", "now", "none")
-"""The files of the folder that are packed: those of the recorded commit, those that are there now, or none."""
+"""The files of the folder to pack: those of the recorded commit, the present ones, or none."""
 _DIGITS: Final = 12
 
 
@@ -58,7 +58,7 @@ def pack(found: Run | Fixture, folder: Path, *, code: str | None, name: str) -> 
     """Return a run as a file; raises as `frozen`.
 
     Args:
-        found: the run; a fixture holds no spans to make a page of.
+        found: the run; a fixture has no spans for a page.
         folder: the folder of the agent's code.
         code: one of `CODES`; None for the recorded commit, if the folder is a clone that holds it.
         name: of the file, for the page.
@@ -83,10 +83,10 @@ def pack(found: Run | Fixture, folder: Path, *, code: str | None, name: str) -> 
 
 
 def _code_of(parameters: str | None, fixture: Fixture, folder: Path) -> tuple[Code | None, str]:
-    """Return the folder's code, and why there is none if it was not refused.
+    """Return the folder's code, and the reason for missing code unless `code` is "none".
 
     Raises:
-        ConfigError: the code that was parameters for cannot be read.
+        ConfigError: the requested code cannot be read.
     """
     commit = fixture.environment.get(genai.VCS_REVISION, "")
     if parameters == "none":
@@ -162,7 +162,7 @@ def _manifest(fixture: Fixture, run: Run | None, code: Code | None, files: Mappi
 
 
 def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
-    """Yield what a replay of the packed code may lack."""
+    """Yield warnings about parts that a replay of the packed code may lack."""
     if code is not None and fixture.environment.get(genai.VCS_DIRTY) == "true" and not code.changed:
         yield (
             f"recorded with uncommitted changes on top of {code.commit[:_DIGITS]}, which the packed files lack; "

@@ -27,7 +27,7 @@ from freezeframe_schemas.verdict import Verdict, judged_to_json, verdict
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayParameters:
-    """The run, and how it is re-enacted."""
+    """The run, and the settings of its replay."""
 
     run: str
     begin: int | None = None
@@ -36,11 +36,11 @@ class ReplayParameters:
     spans: Path | None = None
     """File to which the replay is recorded as a run."""
     fixture: Fixture | None = None
-    """What `run` names, if it is loaded already."""
+    """The fixture that `run` names, if it is loaded already."""
 
     @property
     def is_plain(self) -> bool:
-        """Return whether nothing helps the program or lets it differ from the recording."""
+        """Return whether no option helps the program or lets it differ from the recording."""
         policy = self.trial.policy
         helped = self.trial.command or self.begin or policy.ignore or policy.live or policy.allow_tools
         return not (helped or policy.run_tools or policy.run_changed or policy.stop_before)
@@ -121,7 +121,7 @@ def replayed_json(replayed: Replayed) -> Mapping[str, Any]:
 
 
 def replayed_text(replayed: Replayed, width: int, *, full: bool = False) -> str:
-    """Return where a replay stopped, or else what it found; `full`: with complete requests and answers."""
+    """Return the place where a replay stopped, or else its findings; `full`: with complete requests and answers."""
     report = replayed.report
     if report.stopped is None:
         return report_text(report, width=width, again=replayed.again)
@@ -143,13 +143,13 @@ STEP: Final = Operation(name="step", parameters=StepParameters, compute=step, to
 
 
 _LINES: Final = 40
-"""Lines of a request that are shown, unless all are asked for."""
+"""Lines shown of a request, unless all are requested."""
 _BEFORE: Final = 20
-"""Steps before the stop that are shown, unless all are asked for."""
+"""Steps shown before the stop, unless all are requested."""
 
 
 def standstill_lines(report: Report, stopped: Stopped, *, width: int, full: bool = False) -> Iterator[str]:
-    """Yield where a replay stopped: the steps before, the program's frames, what is asked and would be answered.
+    """Yield the place where a replay stopped: the steps before, the program's frames, the request, and its recorded answer.
 
     Args:
         report: of the replay.
@@ -244,7 +244,7 @@ def _borders_before(states: tuple[FrameworkState, ...], step: Step) -> tuple[Fra
 
 
 def _nested(states: tuple[FrameworkState, ...]) -> frozenset[int]:
-    """Return the executions that began while another one was in progress: they belong to a node of it."""
+    """Return the executions that began while another one was in progress, and so belong to one of its nodes."""
     spans: dict[int, tuple[int, int]] = {}
     for state in states:
         first, last = spans.get(state.execution, (state.sequence, state.sequence))

@@ -1,4 +1,4 @@
-"""List the recorded runs, or those in which words are found."""
+"""List the recorded runs, or those that contain the words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RunsParameters:
 
     query: RunQuery
     counted: bool = False
-    """True if to count how many match, which reads all of them."""
+    """True to count the matches, which reads all of them."""
 
 
 def runs(source: RunSource, parameters: RunsParameters) -> RunPage:

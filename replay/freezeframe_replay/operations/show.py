@@ -1,4 +1,4 @@
-"""Outline a run or a fixture: its tree, what it carries of the replay kit, and how far it can be re-enacted."""
+"""Outline a run or a fixture: its tree, its replay kit, and how far it can be re-enacted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ShowParameters:
 
     run: str
     full: bool = False
-    """True if to include requests and responses of every step."""
+    """True to include requests and responses of every step."""
 
 
 def show(source: RunSource, parameters: ShowParameters) -> Outline:

@@ -22,7 +22,7 @@ class RunSource:
     """Runs by name.
 
     Args:
-        place: where names are looked up.
+        place: the source in which names are looked up.
         store: the store, if it is open already.
         only_stored: never read a name as a path: it came over HTTP.
     """
@@ -59,7 +59,7 @@ class RunSource:
         """Return the run or the fixture of this name.
 
         Raises:
-            FixtureError: there is no fixture, or it is damaged.
+            FixtureError: the fixture is missing or damaged.
             RunError: no such run, or several.
         """
         return self._store.load(name) if self.is_stored(name) else load_target(self._place, name)
@@ -74,7 +74,7 @@ class RunSource:
         return freeze(found)
 
     def use(self, work: Callable[[RunStore], _T]) -> _T:
-        """Return what `work` returns for the store.
+        """Return the result of `work` on the store.
 
         Raises:
             ConfigError: it is missing, or it has no SQL.

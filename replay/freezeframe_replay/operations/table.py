@@ -1,4 +1,4 @@
-"""The table of operations: a test compares the answers of all doors for each row."""
+"""The table of operations: a test compares the answers of all interfaces for each row."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     SQL,
     STEP,
 )
-"""Each operation has one answer: command line, HTTP API, MCP and pages render the value that it returns."""
+"""Each operation has one answer: command line, HTTP API, MCP and pages render its value."""

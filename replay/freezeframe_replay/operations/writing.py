@@ -13,10 +13,10 @@ from freezeframe_schemas.run import Run, readiness
 
 
 def frozen(found: Run | Fixture) -> tuple[Fixture, tuple[str, ...]]:
-    """Return a run as a fixture, and the warning that it cannot be re-enacted, if it cannot.
+    """Return a run as a fixture, with a warning if it cannot be re-enacted.
 
     Raises:
-        RunError: there is nothing in it to replay.
+        RunError: it has nothing to replay.
     """
     if isinstance(found, Fixture):
         return found, ()
@@ -32,7 +32,7 @@ def frozen(found: Run | Fixture) -> tuple[Fixture, tuple[str, ...]]:
 
 
 def write_to(directory: Path, fixture: Fixture) -> tuple[str, ...]:
-    """Write the fixture; return the warning that it is not redacted, if it is not.
+    """Write the fixture; return a warning if it is not redacted.
 
     Raises:
         FixtureError: the directory cannot be written.
@@ -45,7 +45,7 @@ def write_to(directory: Path, fixture: Fixture) -> tuple[str, ...]:
 
 
 def cannot_write(directory: Path, error: OSError) -> FixtureError:
-    """Return the error for it."""
+    """Return the error for a directory that cannot be written."""
     return FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o")
 
 

@@ -1,7 +1,7 @@
 """Answers of earlier runs to equal model requests, for development and evaluation. Never part of a replay.
 
-An answer is given only if it is what the model said: whole, with status 200, and unchanged by redaction. The request must be
-equal in all that decides, and go to the same host.
+An answer is used only if it is exactly the model's: whole, with status 200, and unchanged by redaction. The
+request must be equal in all significant fields, and go to the same host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import find_dialect_of
 
 _MAX_RUNS: Final = 200
-"""The newest runs in which a model was asked something that begins alike; older ones are not searched."""
+"""Number of the newest runs with a similar first question that are searched."""
 _RUNS: Final = """
     SELECT trace_id FROM spans WHERE exchange_kind = 'model' AND request_model = {model:String} AND http_status = 200
     AND input_preview = {begins:String} GROUP BY trace_id ORDER BY max(start_time) DESC LIMIT {most:UInt32}
@@ -32,7 +32,7 @@ _RUNS: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Model requests that did not have to be made."""
+    """Model requests that were saved."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -48,7 +48,7 @@ class CachedAnswers:
     def __init__(self, store: RunStore) -> None:
         self.saved = Saved()
         self.fault = ""
-        """Why the store could not be read, if it could not: then requests go out."""
+        """Reason why the store could not be read, if so: then requests are made for real."""
         self._store = store
         self._lock = threading.Lock()
         self._asked: set[tuple[str, str]] = set()
@@ -56,7 +56,7 @@ class CachedAnswers:
         self._answers: dict[tuple[str, str], tuple[Exchange, SpanRecord]] = {}
 
     def find(self, request: Request) -> Exchange | None:
-        """Return the newest answer to the request, and count what it saves, or None."""
+        """Return the newest answer to the request, and count the savings, or None."""
         match = find_dialect_of(request)
         if match is None:
             return None
@@ -82,7 +82,7 @@ class CachedAnswers:
         return exchange
 
     def _read(self, model: str, begins: str) -> None:
-        """Keep the answers of the newest runs that asked a model something that begins so, as the store shows it."""
+        """Keep the answers of the newest runs with a question that begins like this one, by the store's preview."""
         _, rows = self._store.sql(_RUNS, {"model": model, "begins": begins, "most": _MAX_RUNS})
         for (trace_id,) in rows:
             if trace_id in self._runs:

@@ -59,7 +59,7 @@ ENTRY_MISSING: Final = 125
 _END: Final = object()
 _LOOK_S: Final = 0.1
 _QUIET_S: Final = 5
-"""How long a program may go on without a call after the last one of a run that never finished (see `threads.watch`)."""
+"""Time that a program may go on without a call after the last one of a run that never finished (see `threads.watch`)."""
 
 _state: dict[str, Any] = {}
 
@@ -122,7 +122,7 @@ def activate() -> None:
 
 
 def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
-    """Return where calls of this kind are answered: only if the run recorded them (`variable`), even if it made none."""
+    """Return the scope in which calls of this kind are answered: none unless the run recorded them (`variable`)."""
     recorded: Any = json.loads(fixture.entry.environment or "{}")
     if variable not in recorded and not any(step.exchange.kind is kind for step in fixture.steps):
         return "as they are"
@@ -130,7 +130,7 @@ def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
 
 
 def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession, Fences, RecordedClock]:
-    """Make what answers for the world, and keep it for as long as the process lives."""
+    """Create the session that answers for the world, for as long as the process lives."""
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences
     from freezeframe_replay.process.isolate import RecordedClock, restore_random
@@ -175,7 +175,7 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
 
 
 def _record(fixture: Fixture, *, is_first: bool) -> None:
-    """Listen to what the program prints, for its outcome; record the replay, if it is to be kept."""
+    """Watch the program's output, for its outcome; record the replay, if it is to be kept."""
     from freezeframe._instrument import record_replay
     from freezeframe.runs.streams import StandardStreams
 
@@ -196,13 +196,13 @@ def _is_first() -> bool:
 
 
 def _report_first() -> None:
-    """Note where this process left the recording; it may end without another chance."""
+    """Note the place where this process left the recording; it may end without another chance."""
     if not _is_first():
         _state["peers"].report_left(_state["session"].report())
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:
-    """Return what a stopped connection raises. A telemetry exporter is not part of the run: it is only refused."""
+    """Return the exception of a stopped connection. A telemetry exporter is not part of the run: it is only refused."""
     from opentelemetry import context
 
     if context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"):
@@ -336,7 +336,7 @@ def _quiet_misses() -> None:
 
 
 def _compare_outcome() -> None:
-    """Report what a whole process printed, or what ended it, if the recording has the same."""
+    """Report the output of a whole process, or its fatal exception, if the recording has the same."""
     fixture: Fixture = _state["fixture"]
     streams: StandardStreams | None = _state.get("streams")
     if streams is None:
@@ -373,7 +373,7 @@ def write_report() -> None:
 
 
 def _end_after_the_recording(session: ReplaySession) -> None:
-    """End the program when it has made every recorded call and then none for a while: where its run hung, it does so, too."""
+    """End the program when it has made every recorded call and then none for a while: it hangs where the recorded run hung."""
     from freezeframe_replay.engine import threads
 
     quiet_ns, made = 0, None

@@ -1,6 +1,7 @@
-"""The task of a replayed process: what the replay passes to it in variables of its environment, and how it is begun.
+"""The task of a replayed process: its parameters, passed in environment variables, and its start.
 
-Must never import what only that process needs (`child`): a command that starts one would load it, too.
+Must never import modules that only that process needs (`child`): a command that starts one would load them,
+too.
 """
 
 from __future__ import annotations

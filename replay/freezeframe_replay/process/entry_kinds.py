@@ -1,7 +1,7 @@
-"""What a program marks as an entry point, by kind: a function, what answers requests, or a task.
+"""Recognise entry points that a program marks, by kind: a function, an application, or a task.
 
-A module of the program also holds what must not be called because a recording names it: what it imported, and its other
-functions. Where nothing marks a task or a factory, the program's own code says what it is for.
+A module of the program also contains imported and other functions, which must not be called because a recording
+names them. For unmarked tasks and factories, the program's own code shows their purpose.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _MAKERS: Final = {
     "functions_framework:create_app": ("functions_framework", "create_app"),
     "functions_framework.aio:create_asgi_app": ("functions_framework.aio", "create_asgi_app"),
 }
-"""What Google's framework makes an application with: from a function's name, its file, and the signature's type."""
+"""Factory of applications in Google's framework: from a function's name, its file, and the signature's type."""
 _SIGNATURES: Final = frozenset({"http", "event", "cloudevent", "typed"})
 _CONTEXTS: Final = frozenset({"context", "ctx", ""})
-"""How functions that are called with an event or a request, and a context, name the context; also ``_``."""
+"""Usual names of the context parameter of functions for events or requests; also ``_``."""
 _MAX_FILES: Final = 5_000
 
 
 def is_entry_point(found: Any, entry: Entry, own: OwnCode) -> bool:
-    """Return whether the program marks an object as what a run of this kind begins with."""
+    """Return whether the program marks an object as the entry point of a run of this kind."""
     if entry.kind is EntryKind.FUNCTION:
         return is_marked(found)
     if entry.kind is EntryKind.REQUEST:
@@ -42,7 +42,7 @@ def is_entry_point(found: Any, entry: Entry, own: OwnCode) -> bool:
 
 
 def may_be_made(maker: Any, attribute: str, entry: Entry, own: OwnCode) -> bool:
-    """Return whether calling `maker` without arguments makes an entry point, or the object that has one under `attribute`."""
+    """Return whether calling `maker` without arguments creates an entry point, or an object that has one under `attribute`."""
     if not _is_defined_in(maker, own) or not _needs_no_arguments(maker):
         return False
     if inspect.isclass(maker):
@@ -54,7 +54,7 @@ def may_be_made(maker: Any, attribute: str, entry: Entry, own: OwnCode) -> bool:
 
 
 def made_by_the_framework(target: str, own: OwnCode) -> Callable[[], Any] | None:
-    """Return what makes the application of a function under Google's framework; None if the target does not say that."""
+    """Return the factory for the application of a function under Google's framework; None for any other target."""
     maker, _, rest = target.partition("(")
     try:
         arguments = ast.literal_eval(f"[{rest.removesuffix(')')}]") if maker in _MAKERS else []
@@ -101,7 +101,7 @@ def _is_defined_in(found: Any, own: OwnCode) -> bool:
 
 
 def _function_of(found: Any) -> Any:
-    """Return the function below decorators; None if it is something else. Asks no object for attributes that it makes up."""
+    """Return the function below decorators; None if it is something else. Reads no attribute that an object computes."""
     found = found.__func__ if inspect.ismethod(found) else found
     function = inspect.unwrap(found) if inspect.isfunction(found) else found
     return function if inspect.isfunction(function) else None
@@ -116,7 +116,7 @@ def _functions_of(file: Path) -> set[str]:
 
 
 def _is_servicer(found: Any, entry: Entry, own: OwnCode) -> bool:
-    """Return whether an object, or its class, is the program's and has a method that answers the recorded one."""
+    """Return whether an object, or its class, is the program's and has a method for the recorded one."""
     if inspect.isroutine(found):
         return _takes_context(found, own)
     kind = found if inspect.isclass(found) else type(found)

@@ -1,6 +1,7 @@
 """The entry point of a run: found again under its recorded name, in the process that replays it.
 
-A recording names its entry point; it does not decide what runs. Called is what the program itself marks as one: a function with
+A recording names its entry point; it does not decide what runs. Only objects that the program itself marks are
+called: a function with
 `freezeframe.run`, an application, a task. Its module is the program's own (`own_code`), or an installed one that uses
 freezeframe; that is checked before it is imported. `entry_kinds` decides about the object.
 """
@@ -41,11 +42,11 @@ _TO_MARK: Final[dict[EntryKind | None, str]] = {
 }
 _OURS: Final = re.compile(r"freezeframe(_\w+)?")
 _DAG: Final = re.compile(r"\(\s*'([^'\\]*)'\s*,\s*'([^'\\]*)'\s*\)")
-"""What follows `DAGS` in a target."""
+"""Pattern of the text after `DAGS` in a target."""
 
 
 def find_entry_point(fixture: Fixture, loading: Loading = contextlib.nullcontext) -> Any:
-    """Return what to call: an entry point of the program in the current folder, of the name that was recorded.
+    """Return the object to call: an entry point of the program in the current folder, with the recorded name.
 
     Args:
         fixture: the run.
@@ -110,7 +111,7 @@ def _not_an_entry_point(fixture: Fixture) -> ReplayError:
 
 
 def _look_up(found: Any, path: str) -> Any:
-    """Return what a module or an object defines under a dotted name: nothing that it makes up when it is asked, or imported."""
+    """Return the definition under a dotted name of a module or an object: no computed attribute, and no import."""
     for name in path.split(".") if path else ():
         if isinstance(found, ModuleType):
             found = vars(found).get(name)
@@ -173,7 +174,7 @@ def _load_module(module_name: str, file: str | None, own: OwnCode, loading: Load
 
 
 def _unguarded(file: str) -> CodeType:
-    """Return a script's code in which a comparison with its name finds the one that multiprocessing's spawn gives it.
+    """Return a script's code in which a comparison with its name sees the name given by multiprocessing's spawn.
 
     The name itself stays: caches and pickles of the program hold it.
     """

@@ -1,10 +1,10 @@
-"""Fences: what a replay can stop besides the network: started processes, changed files, and files read from elsewhere.
+"""Fences: a replay can stop, besides the network, started processes, changed files, and files read from elsewhere.
 
 One audit hook (PEP 578) sees them whatever library they go through; it cannot be removed, so it lives in processes that
 do nothing but replay. Code written in C that calls the operating system by itself is not seen.
 
-Up while the recorded entry point runs (for a recorded command: while the program does): what imports and set-up do is not
-part of the run.
+Up while the recorded entry point runs (for a recorded command: while the program does): imports and set-up are
+not part of the run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fences:
 
     Args:
         fences: the fences to use.
-        on_try: given the fence and what was tried; returns the exception to raise.
+        on_try: called with the fence and the attempt; returns the exception to raise.
         allow_paths: files and directories that may be changed and read anyway.
         allow_programs: programs, by the name of their file, that may be started anyway.
         around_tools: given if tools may run by request; these start no program, whatever the fences, and this is given what
@@ -94,7 +94,7 @@ class Fences:
         return (path.removeprefix(self._copies), *arguments[1:]) if is_copy else arguments
 
     def _tried(self, event: str, arguments: tuple[Any, ...]) -> tuple[Fence, str] | None:
-        """Return the fence that stops an event, and what was tried, in words."""
+        """Return the fence that stops an event, and the attempt in words."""
         program = _program(event, arguments)
         if program is not None:
             name, shown = program

@@ -1,4 +1,4 @@
-"""Replays a run in a copy of a notebook's kernel: a fork of it, which has all that the kernel has and leaves it as it is."""
+"""Replays a run in a copy of a notebook's kernel: a fork of it, with all its objects, which leaves the kernel unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
         keys: directory of the keys for comparing private values.
 
     Raises:
-        ReplayError: the run is neither, what it calls is not there, or the copy ended without a report.
+        ReplayError: the run is neither, its function is missing, or the copy ended without a report.
     """
     if not hasattr(os, "fork"):
         raise ReplayError("a replay in the kernel needs os.fork, which this system does not have", do="use Linux or macOS")
@@ -86,7 +86,7 @@ def _run_and_exit(call: Callable[[], None], variables: dict[str, str], error_fil
 
 
 def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
-    """Return what runs the entry point again."""
+    """Return a function that runs the entry point again."""
     entry = fixture.entry
     if not is_called(fixture) or entry.kind is not EntryKind.FUNCTION:
         raise ReplayError(
@@ -113,7 +113,7 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
 
 
 def _own_cell(shell: Any, recorded: str, fixture: Fixture) -> str:
-    """Return the cell that this kernel ran and that the recording is of: a recording does not decide what runs.
+    """Return the recorded cell, if this kernel ran it: a recording does not decide what runs.
 
     Raises:
         ReplayError: it ran no such cell.

@@ -35,18 +35,18 @@ _NOW: Any = object()
 _FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 _OURS: Final = str(Path(__file__).parents[1])
 _MEASURES_ELAPSED: Final = "/requests/sessions.py"
-"""Where requests measures `response.elapsed`. That of httpx is made from the recorded exchange."""
+"""Place where requests measures `response.elapsed`. That of httpx is made from the recorded exchange."""
 _READS_KEPT: Final = 16
-"""The first and the last reads of a file that are kept, each."""
+"""Number of the first, and of the last, readings of a file that are kept."""
 _WALL_OFF_BY_NS: Final = 2_000
-"""How far a difference of two reads of the wall clock may be off: a `datetime` holds microseconds, a float half of one."""
+"""Possible error of a difference of two readings of the wall clock: a `datetime` holds microseconds, a float half of one."""
 _OFF_BY_NS: Final = 2
 _STANDS_NS: Final = 5_000_000_000
-"""How long the clock stands at the run's next call: a loop that polls the clock, and that the run did not have, must end."""
+"""Time for which the clock stops at the run's next call: a new loop that polls the clock must end."""
 
 
 def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str], bool] = lambda _: False) -> None:
-    """Make every outgoing IP connection raise what `on_try` returns for its address. Loopback is not an exception.
+    """Make every outgoing IP connection, also to loopback, raise the exception that `on_try` returns for its address.
 
     Connections to a host that `is_open` names are let through, by its name or by its resolved addresses.
 
@@ -102,7 +102,7 @@ def _address(args: tuple[Any, ...]) -> str:
 
 
 class _Read(NamedTuple):
-    """One read of a clock, in ns: what the program was told, and between which times the run read it."""
+    """One reading of a clock, in ns: the program's value, and the bounds of the run's reading."""
 
     reported_ns: int
     earliest_ns: int
@@ -115,8 +115,8 @@ class RecordedClock:
     Of monotonic clocks only the program's own reads follow the run, so that it measures the durations of the run. Event loops,
     locks and libraries depend on the real ones. Needs ``time-machine``.
 
-    Between two calls, the program's own reads come no later than the run's next call in their lane, as all reads of the run
-    did: how long the machine takes for the program's code does not matter. A new sleep counts.
+    Between two calls, the program's own readings are no later than the run's next call in their lane, like
+    those of the run, regardless of the machine's speed. A new sleep counts.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -126,14 +126,14 @@ class RecordedClock:
         self._traveller: Any = None
         self._real_ns: Callable[[], int] = time.time_ns
         self._ahead_ns = 0
-        """How far the monotonic clock is ahead of the wall clock."""
+        """Lead of the monotonic clock over the wall clock."""
         self._told_ns = 0
         """The latest time that the program saw."""
         self._slept_until = threading.local()
         self.between_ns: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """Returns between which times the run was where the caller is; 0 if that is not known."""
+        """Returns the times between which the run was at the caller's place; 0 if unknown."""
         self._reads: defaultdict[tuple[str, int], list[_Read]] = defaultdict(list)
-        """File of the program, and how far differences may be off -> its first and last reads."""
+        """File of the program, and the possible error of differences -> its first and last readings."""
 
     def start(self) -> None:
         """Set the process's wall clock to the start of the run."""
@@ -168,7 +168,7 @@ class RecordedClock:
         return read.reported_ns
 
     def _tell(self) -> _Read:
-        """Return the time that the program saw: that of the clock, or of the run's next call if that is earlier."""
+        """Return the time that the program sees: that of the clock, or of the run's next call if that is earlier."""
         now_ns, (since_ns, due_ns) = self._real_ns(), self.between_ns()
         if self._reached_ns <= due_ns < now_ns:
             now_ns = max(due_ns, getattr(self._slept_until, "ns", 0), now_ns - _STANDS_NS)
@@ -204,9 +204,9 @@ class RecordedClock:
         return tell
 
     def measured(self, number: str, took_ns: Sequence[int]) -> Measurement | None:
-        """Return how the program measured a number; None if it did not (see `Measured`).
+        """Return the program's measurement of a number; None if it did not measure it (see `Measured`).
 
-        It may have measured it if this is the time between two of its first or last reads, or that of a step.
+        It may have if the number is the time between two of its first or last readings, or that of a step.
         """
         value, _, exponent = number.lower().partition("e")
         decimals = len(value.partition(".")[2])
@@ -230,7 +230,7 @@ class RecordedClock:
         )
 
     def _durations(self, took_ns: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-        """Yield each duration that the program may have measured, the run's least and most, and how far it may be off."""
+        """Yield each duration that the program may have measured, the run's bounds, and the possible error."""
         yield from ((each_ns, each_ns, each_ns, _WALL_OFF_BY_NS) for each_ns in took_ns)
         for (_, off_by_ns), reads in tuple(self._reads.items()):
             for one, other in itertools.combinations(tuple(reads), 2):
@@ -266,7 +266,7 @@ def _file_of_program(frame: FrameType) -> str:
 
 
 def _is_of_program_itself(number: str) -> bool:
-    """Return whether the program's code, its environment or its command line holds a number."""
+    """Return whether the program's code, its environment or its command line contains a number."""
     others = [module for name, module in loaded_modules().items() if not name.startswith("freezeframe")]
     own = (_text(file) for module in others if is_of_program(file := str(getattr(module, "__file__", None) or "")))
     texts = (os.fsencode(text) for text in itertools.chain(os.environ.values(), sys.argv))
@@ -311,7 +311,7 @@ def keep_byte_code_of_settled_sources() -> None:
 
 
 def _time_machine() -> Any:
-    """Import time-machine without pytest, which it would load for a fixture of its own: most of its time."""
+    """Import time-machine without pytest, which it would load for its fixture at most of the cost."""
     kept = "pytest" in sys.modules
     if not kept:
         sys.modules["pytest"] = None  # pyright: ignore[reportArgumentType]  # Python's own way of making an import fail

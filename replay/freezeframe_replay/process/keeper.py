@@ -23,7 +23,7 @@ except (ProcessLookupError, PermissionError):
 def ended_with_us(pid: int, *, is_group: bool = False) -> Generator[None]:
     """End a process (or the group that it leads) if this process ends within the block, even by SIGKILL.
 
-    The kernel's parent-death signal would reach neither what the program started nor other systems than Linux.
+    The kernel's parent-death signal would not reach processes that the program started, and exists only on Linux.
     """
     command = [sys.executable, "-I", "-S", "-c", _KEEPER, "group" if is_group else "process", str(pid)]
     keeper = subprocess.Popen(

@@ -1,6 +1,7 @@
-"""Kept: the run that a replay made, as its own fixture. What was served stays as recorded, what was live is new.
+"""Kept: the run that a replay made, as its own fixture.
 
-This freezes a fix that was tried against the real model: its answers are in the fixture, and the next replay needs no model.
+Served steps stay as recorded, live ones are new. This freezes a fix that was tried against the real model: its
+answers are in the fixture, and the next replay needs no model.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _CUT: Final = (DivergenceKind.NETWORK, DivergenceKind.FENCED)
 def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[str] = (), keys: Path | None = None) -> Fixture:
     """Return a replay of `origin` as a run, from the file of spans that was passed to `reenact`.
 
-    If the origin is redacted, so is the run, under the same policy: a live model may say what the recording never held.
+    If the origin is redacted, so is the run, under the same policy: a live model may produce new values.
     The surrogates are those of the origin's own key if `keys` (a directory that may not exist) holds it.
 
-    `ignore` names what did not decide in the replay. Served steps are kept as recorded, so it does not decide later either.
+    `ignore` names the ignored components of the replay. Served steps are kept as recorded, so these stay ignored.
 
     Raises:
         FixtureError: the replay was cut short, so its run could not be replayed.
@@ -79,7 +80,7 @@ def own_run(runs: Sequence[Run], origin: Fixture) -> Run | None:
 
 
 def live_run(origin: Fixture, spans: Path) -> Fixture | None:
-    """Return what a replay of `origin` did, from the file of its spans, even if cut short; None if it recorded nothing."""
+    """Return the run of a replay of `origin`, from the file of its spans, even if cut short; None without a recording."""
     run = own_run(load_runs_of_file(spans), origin) if spans.exists() else None
     return None if run is None else freeze(run)
 
@@ -94,7 +95,7 @@ def live_steps(made: Fixture, report: Report) -> Mapping[int, Step] | None:
 
 
 def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, Redaction]:
-    """Return the run redacted as its origin is, and how: with the origin's key if available, else with a temporary one."""
+    """Return the run redacted like its origin, and the redaction: with the origin's key if available, else a temporary one."""
     redactor, key, is_own = redactor_like(redaction, keys)
     return build_run([redactor.redact_span(span) for span in run.spans]), replace(
         redaction, key_id=key.id, key_check=key.check if is_own else ""
@@ -102,7 +103,7 @@ def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, R
 
 
 def redactor_like(redaction: Redaction, keys: Path | None) -> tuple[Redactor, TenantKey, bool]:
-    """Return a redactor that goes by the policy of a run, its key, and whether that is the run's own, or a temporary one."""
+    """Return a redactor with the policy of a run, its key, and whether that is the run's own or a temporary one."""
     from freezeframe_redaction import Redactor, TenantKey, find_key
 
     own = None if keys is None else find_key(keys, redaction.key_id, redaction.key_check)
@@ -111,7 +112,7 @@ def redactor_like(redaction: Redaction, keys: Path | None) -> tuple[Redactor, Te
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
-    """Return the entry of the new run: its outcome is new, everything that a replay gives it is as recorded."""
+    """Return the entry of the new run: its outcome is new, its inputs are as recorded."""
     entry = replace(
         made,
         environment=origin.environment,
@@ -131,7 +132,7 @@ def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
 
 
 def _with_random(made: str | None, origin: str | None) -> str | None:
-    """Return the readings with the origin's of `random`: a replay repeats them and notes nothing about them."""
+    """Return the readings with the origin's of `random`: a replay repeats them without noting them."""
     draws: dict[str, list[str]] = json.loads(origin or "{}")
     drawn = {feed: row for feed, row in draws.items() if feed.startswith("random")}
     return json.dumps({**json.loads(made or "{}"), **drawn}) if drawn else made

@@ -1,8 +1,8 @@
 """The layer: a replayed program changes copies of files, which are removed after the replay, never the files themselves.
 
 A file is copied when it is first opened for writing, and from then on the program's own path leads to the copy, in each of its
-Python processes. What `tempfile` makes is real. Code in C that opens files by itself and other programs see and change the
-files as they are. Imports find the modules as they are.
+Python processes. Files of `tempfile` are real. C code that opens files itself and other programs see and change
+the real files. Imports find the real modules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHANGE: Final = ("chmod", "chown", "lchown", "removexattr", "setxattr", "trunca
 _OF_THE_LINK: Final = frozenset({"lstat", "readlink", "lchown"})
 _SETS: Final = ("supports_dir_fd", "supports_effective_ids", "supports_fd", "supports_follow_symlinks")
 _SUFFIXES: Final = ("", ".db", ".dat", ".dir", ".pag", ".bak")
-"""What the kinds of dbm add to the name of a file."""
+"""Suffixes that the kinds of dbm add to a file's name."""
 _LOCKED_S: Final = 2.0
 
 
@@ -61,7 +61,7 @@ class Layer:
         self._real = tuple(os.path.realpath(path) for path in (os.path.dirname(root), *real)) + _SYSTEM
         self._temporary = os.path.realpath(tempfile.gettempdir())
         self._own = threading.local()
-        """True if this thread is in the layer's own code, which sees the files as they are."""
+        """True if this thread is in the layer's own code, which sees the real files."""
         self._is_used = False
         self._lock = threading.RLock()
         self._os: dict[str, Callable[..., Any]] = {}
@@ -121,9 +121,9 @@ class Layer:
                 getattr(os, held).add(replaced)
 
     def _passes(self, path: Any, *, only_reads: bool = False) -> bool:
-        """Return whether a call is none of the layer's: of a descriptor, of a tool that runs for real, or the layer's own.
+        """Return whether a call bypasses the layer: on a descriptor, of a tool that runs for real, or the layer's own.
 
-        Nor is one that only reads, as long as the program has changed nothing.
+        So does one that only reads, as long as the program has made no changes.
         """
         is_path = isinstance(path, str | bytes | os.PathLike)
         if not is_path or getattr(self._own, "busy", False) or current_place().is_real:
@@ -178,7 +178,7 @@ class Layer:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
 
     def _place(self, path: str) -> str:
-        """Return where a file is read: its copy, if there is one or if the program removed it."""
+        """Return the place to read a file from: its copy, if one exists or the program removed the file."""
         if self._is_real(path):
             return path
         copy = self._files + path
@@ -188,7 +188,7 @@ class Layer:
         return os.path.lexists(self._place(path))
 
     def _copy(self, path: str, *, content: bool = True) -> str:
-        """Return where a file is written: its copy, made now if it is missing. Its folder exists, as the program sees it."""
+        """Return the place to write a file to: its copy, made now if missing. Its folder exists, as the program sees it."""
         copy = self._files + path
         if self._is_real(path):
             return path
@@ -216,7 +216,7 @@ class Layer:
         self._os["unlink"](partial)
 
     def _is_refused(self, path: str) -> bool:
-        """Return whether the system would refuse the program to write here: then it should."""
+        """Return whether the system would refuse a write here, so that the program sees the same."""
         there = self._place(path)
         if not os.path.lexists(there):
             there = self._place(os.path.dirname(path))
@@ -229,7 +229,7 @@ class Layer:
     # -- functions of os --------------------------------------------------------------------------------------------------
 
     def _call(self, name: str, path: Any, *args: Any, dir_fd: int | None = None, **kwargs: Any) -> Any:
-        """Call a function that reads, or changes something besides the content."""
+        """Call a function that reads, or changes something other than the content."""
         where = self._path(path, dir_fd, follow=name not in _OF_THE_LINK and kwargs.get("follow_symlinks", True))
         there = self._place(where) if name in _READ or not self._exists(where) else self._copy(where)
         if there == where:
@@ -329,7 +329,7 @@ class Layer:
         self._os["symlink"](src, self._copy(where, content=False), target_is_directory)
 
     def _names(self, folder: str) -> list[str]:
-        """Return what is in a folder, as the program sees it."""
+        """Return the names in a folder, as the program sees it."""
         names: dict[str, None] = {}
         for place in {folder, self._files + folder}:
             if os.path.isdir(place) and not (place == folder and self._is_gone(folder)):

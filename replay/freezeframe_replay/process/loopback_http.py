@@ -1,7 +1,7 @@
 """An HTTP server on loopback whose handler reads whole requests and writes answers chunk by chunk. Standard library only.
 
 Loopback is shared by all users of a machine, so each server has a token. The path of its URL begins with it, since a base URL
-is all that many clients take; a client that has us as its proxy sends it as its password.
+is all that many clients take; a client that uses us as its proxy sends it as its password.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ OF_THE_CONNECTION: Final = frozenset(
 )
 """Headers that applied to another connection than this one."""
 TO_PREFIX: Final = "/-/to/"
-"""The rest of the path is the URL that is meant."""
+"""The rest of the path is the intended URL."""
 KEY_PREFIX: Final = "/-/key/"
-"""Followed by the server's token and the path that is meant."""
+"""Followed by the server's token and the intended path."""
 _HELLO: Final = b"\x16"
 """The first byte of a TLS connection. Node's fetch tunnels plain HTTP, too."""
 _USER: Final = "freezeframe"
@@ -57,7 +57,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     """Head and body of a short answer leave together; the base class flushes after each request."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Log nothing: the report says what was asked."""
+        """Log nothing: the report lists the requests."""
 
     def handle_any(self) -> None:
         """Answer a request of any method, unless a page in a browser sent it."""
@@ -114,7 +114,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     @property
     def is_proxied(self) -> bool:
-        """Return whether the client takes us for its proxy. Host then names the other server, and no page can send this."""
+        """Return whether the client uses us as its proxy. Host then names the other server, and no page can send this."""
         return bool(self._tunnel) or self.command == "CONNECT" or self._named.startswith("http://")
 
     @property
@@ -139,14 +139,14 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     @property
     def target(self) -> str:
-        """Return what the request line names, without the token."""
+        """Return the target of the request line, without the token."""
         if self.is_proxied:
             return self._tunnel + self._named
         return self._named[len(self._loopback.place) :] or "/"
 
     @property
     def _named(self) -> str:
-        """Return what the request line names. The base class makes one slash of several at its beginning."""
+        """Return the target of the request line. The base class reduces several slashes at its beginning to one."""
         return self.requestline.split()[1]
 
     @property
@@ -231,17 +231,17 @@ class LoopbackServer(ThreadingHTTPServer):
     ) -> None:
         super().__init__((LOOPBACK, port), handler)
         self.authority = authority
-        """What makes this a proxy for https, too."""
+        """Certificate authority that makes this a proxy for https, too."""
         token = "" if is_open else secrets.token_urlsafe(16)
         host = f"{LOOPBACK}:{self.server_address[1]}"
         self.place = f"{KEY_PREFIX}{token}" if token else ""
-        """What each path begins with; empty if everyone on this machine is answered."""
+        """Prefix of each path; empty if everyone on this machine is answered."""
         self.credentials = f"Basic {base64.b64encode(f'{_USER}:{token}'.encode()).decode()}" if token else ""
-        """What a client that has us as its proxy sends."""
+        """Credentials of a client that uses us as its proxy."""
         self.url = f"http://{host}{self.place}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that went away; print any other fault, which is ours."""
+        """Ignore a client that left; print any other fault, which is ours."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -18,7 +18,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
 
 CALLS_VARIABLE: Final = "FREEZEFRAME_MCP_CALLS_URL"
-"""Where the calls of a wrapped server are reported to `freezeframe run --proxy`."""
+"""Address to which the calls of a wrapped server are reported, for `freezeframe run --proxy`."""
 
 Answer = Callable[[JsonValue], "JsonObject | None"]
 

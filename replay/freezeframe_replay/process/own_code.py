@@ -1,4 +1,4 @@
-"""The program's own code: what a recording may name. A recording is a stranger's data, so it never decides what runs.
+"""The program's own code, which a recording may name. A recording is a stranger's data, so it never decides what runs.
 
 The files of the folder in which the replay was started are the program's. Not among them: Python itself, installed packages,
 hidden folders, and the files of recordings.
@@ -18,7 +18,7 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages", "node_modules"}
 _RECORDING: Final = ("manifest.json", "steps.json")
 _PACKED: Final = (PACK, *_RECORDING)
 _ENVIRONMENT: Final = ("pyvenv.cfg",)
-"""What is in the folder of a fixture, of an unpacked pack, and of a virtual environment."""
+"""Files that mark the folder of a fixture, of an unpacked pack, or of a virtual environment."""
 _PYTHONS: Final = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
 
 
@@ -27,10 +27,10 @@ class OwnCode:
     """The files that a replay may run."""
 
     folder: Path
-    """Where the replay was started, resolved."""
+    """The folder in which the replay was started, resolved."""
 
     def find(self, named: str) -> Path | None:
-        """Return the program's file or folder of this name, or None, or it is not the program's."""
+        """Return the program's file or folder of this name, or None if it is not the program's."""
         try:
             path = (self.folder / named).resolve(strict=True)
         except (OSError, ValueError, RuntimeError):  # not there; a NUL in the name; a loop of links
@@ -49,7 +49,10 @@ class OwnCode:
 
 
 def own_code(folder: Path) -> OwnCode:
-    """Return the code of a folder. Who starts a replay in a fixture's folder names it as his own, unless it is a pack's."""
+    """Return the code of a folder.
+
+    Starting a replay in a fixture's folder makes its code the user's own, unless it is a pack's.
+    """
     return OwnCode(folder=folder.resolve())
 
 

@@ -31,10 +31,10 @@ _ASK: Final = "import json, platform, sys; print(json.dumps([platform.python_ver
 
 
 def make_environment(opened: Unpacked, fixture: Fixture, *, quiet: bool) -> Interpreter:
-    """Make the environment beside the unpacked code, which it disappears with, and return its Python.
+    """Make the environment next to the unpacked code, with which it disappears, and return its Python.
 
     Raises:
-        ConfigError: there is no uv, or it failed; what it printed is on stderr.
+        ConfigError: uv is missing, or failed; its output is on stderr.
     """
     place = opened.fixture / "environment"
     place.mkdir()

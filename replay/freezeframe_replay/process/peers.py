@@ -1,7 +1,8 @@
 """Peers: the processes of one replay. A program may fork workers or start Python again; each answers from its own session.
 
-They share one file next to the report, appended to under a lock: which steps are used, so that none is used twice, with what
-each pairs a private value (as a digest), and where a process left the recording. The first process, which writes the report,
+They share one file next to the report, appended to under a lock: used steps, so that none is used twice, the
+pairs of private values (as digests), and the places where processes left the recording. The first process,
+which writes the report,
 reads the rest from it. The file is opened before any fence is raised, and held open.
 """
 
@@ -22,7 +23,7 @@ from freezeframe_schemas.divergence import DivergenceKind, Report, Served, repor
 from freezeframe_schemas.records import from_json
 
 _OF_THE_WHOLE: Final = (DivergenceKind.MISSING_CALL, DivergenceKind.OUTCOME_CHANGED)
-"""Holds only for all processes together, and not at all once one of them left the recording."""
+"""Divergences that hold only for all processes together, and not once one of them has left the recording."""
 _PIECE: Final = 1 << 16
 
 
@@ -48,7 +49,7 @@ class Peers:
 
     @contextmanager
     def turn(self) -> Generator[Mapping[int, Served]]:
-        """Keep the others from answering meanwhile; yield the steps that they have used, and how."""
+        """Keep the others from answering meanwhile; yield the steps that they have used, and the way each was found."""
         with self._lock:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
@@ -66,12 +67,12 @@ class Peers:
         self._append({"pair": asdict(pair)})
 
     def assumed(self) -> Sequence[Pair]:
-        """Return what the others reported since the last call. Only within a turn."""
+        """Return the pairs that the others reported since the last call. Only within a turn."""
         heard, self._assumed = self._assumed, []
         return heard
 
     def report_left(self, report: Report) -> None:
-        """Report to the first process where this one left the recording."""
+        """Report to the first process the place where this one left the recording."""
         own = tuple(item for item in report.divergences if item.kind not in _OF_THE_WHOLE)
         if own or report.live:
             reported = Report(run_id=report.run_id, steps=0, entered=True, divergences=own, live=report.live)
@@ -82,7 +83,7 @@ class Peers:
         os.close(self._file)
 
     def joined(self, report: Report) -> Report:
-        """Return the first process's report with what the others reported."""
+        """Return the first process's report, completed by those of the others."""
         with self.turn():
             pass
         left = tuple(item for reported in self._left_by.values() for item in reported.divergences)
@@ -100,7 +101,7 @@ class Peers:
         return any(b'"left"' in line for line in self._lines(0))
 
     def without_the_first(self, run_id: str, steps: int) -> Report | None:
-        """Return what the others reported if the first process will not write a report; None if none diverged."""
+        """Return the report of the others if the first process will not write one; None if none diverged."""
         with self.turn() as used:
             served = tuple(used.values())
         reported = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))

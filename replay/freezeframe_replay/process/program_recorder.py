@@ -29,7 +29,7 @@ from freezeframe_schemas.wire.document import as_object, dump, parse
 SCOPE: Final = Scope(name=f"{genai.SCOPE}.record")
 SEAM: Final = "proxy"
 PROXIED: Final = "forward-proxy"
-"""The seam of what came from a program that had us as its proxy. So has a replay."""
+"""The seam of calls of a program that used us as its proxy, as its replay does."""
 _TELEMETRY_SEAM: Final = "otel"
 _SEND_S: Final = 30.0
 _FIRST_ERROR_STATUS: Final = 400
@@ -67,7 +67,7 @@ class ProgramRecorder:
         self._sender.put(self._pending())
 
     def begin(self) -> int:
-        """Return the slot of a call that begins: 0 if no other is in progress."""
+        """Return the slot of a new call: 0 if no other is in progress."""
         with self._lock:
             slot = next(number for number in range(len(self._lanes) + 1) if number not in self._lanes)
             self._lanes.add(slot)
@@ -119,7 +119,7 @@ class ProgramRecorder:
             self._sender.put(replace(child, parent_span_id=parent))
 
     def finish(self, status: int) -> BatchResult:
-        """End the run with the program's exit status; return what became of its spans."""
+        """End the run with the program's exit status; return the counts of its spans."""
         with self._lock:
             left, self._children = self._children, []
         for _, child in left:  # the program never sent the span that it named
@@ -146,7 +146,7 @@ class ProgramRecorder:
         return SpanRecord(trace_id=self.trace_id, span_id=secrets.token_hex(8), resource=self._resource, scope=SCOPE, **fields)
 
     def _pending(self) -> SpanRecord:
-        """Return the span that says the run began, see `freezeframe_schemas.lifecycle`."""
+        """Return the span that marks the beginning of the run, see `freezeframe_schemas.lifecycle`."""
         span = self._span(
             name=self._program.argv[0].rpartition("/")[2],
             start_time_unix_nano=self._start_ns,
@@ -233,7 +233,7 @@ class _Sender:
         self._queue.put(span)
 
     def close(self) -> BatchResult:
-        """Send what is left, and return what became of all spans."""
+        """Send the remaining spans, and return the counts of all."""
         self._queue.put(None)
         self._thread.join()
         self._exporter.close()

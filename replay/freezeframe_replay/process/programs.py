@@ -50,15 +50,15 @@ def record_program(
     stdout: Any = None,
     is_proxy: bool = False,
 ) -> tuple[ProgramRecorder, int, BatchResult]:
-    """Run a program under the recording proxy; return what was recorded, its exit status, and what became of the spans.
+    """Run a program under the recording proxy; return the recorder, the exit status, and the counts of spans.
 
     Args:
         argv: the program and its arguments.
-        settings: where spans go, and what is kept.
+        settings: destination of spans, and limits.
         timeout_s: seconds after which the program is ended.
         known: answers a request without its server.
-        stdout: where its output goes; None: to ours.
-        is_proxy: whether the program also has us as its proxy for http and https.
+        stdout: destination of its output; None: ours.
+        is_proxy: whether the program also uses us as its proxy for http and https.
 
     Raises:
         ConfigError: cryptography, which a proxy for https requires, is not installed.
@@ -193,10 +193,10 @@ def serving(
     """Serve runs while the block runs; yields the server's URL, and the variables that make it a program's proxy.
 
     Args:
-        runs: what answers.
-        port: where; 0 for any free one.
-        is_open: answer whoever asks on this machine, without a token.
-        is_proxy: be the proxy of programs for http and https, too. Nothing is let through.
+        runs: the runs that answer.
+        port: the port; 0 for any free one.
+        is_open: answer anyone on this machine, without a token.
+        is_proxy: be the proxy of programs for http and https, too, without forwarding.
 
     Raises:
         ConfigError: cryptography, which a proxy for https requires, is not installed.
@@ -209,7 +209,7 @@ def serving(
 
 
 def judged(report: Report, fixture: Fixture, status: int, *, given: bool) -> Report:
-    """Return the report with what the program's exit status shows, and whether it was given the recorded arguments."""
+    """Return the report completed by the program's exit status, and by whether it got the recorded arguments."""
     report = replace(report, input_check=Check.GIVEN if given else report.input_check)
     came_to: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
     recorded = came_to.get("exit") if isinstance(came_to, dict) else None

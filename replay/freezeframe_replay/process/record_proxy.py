@@ -1,9 +1,9 @@
 """The reverse proxy of `freezeframe run --proxy`: it sends each request on, returns the answer as it arrives, and records both.
 
 ANY  /-/at/PROVIDER/..  a call of this provider; base URLs point here
-ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its proxy
+ANY  /-/to/URL          any other server's; also for a client that uses us as its proxy
 POST /-/mcp-calls       what a wrapped MCP server was asked and answered
-POST /v1/traces         OTLP: the program's own spans; its logs and metrics are taken and left out
+POST /v1/traces         OTLP: the program's own spans; its logs and metrics are accepted and dropped
 
 All paths are below the token of the server (`loopback_http`), so that no other program can write into the recording.
 """
@@ -56,7 +56,7 @@ class Forwarder:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[http.client.HTTPConnection, http.client.HTTPResponse]] = {}
-        """By origin: the connection, and the response that came over it last."""
+        """By origin: the connection, and the last response over it."""
 
     def send(self, method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes) -> http.client.HTTPResponse:
         """Return the response, whose body is yet to be read.
@@ -91,7 +91,7 @@ def pieces_of(response: http.client.HTTPResponse) -> Iterator[bytes]:
     """Yield the body as it arrives.
 
     Raises:
-        OSError: the server went away.
+        OSError: the server closed the connection.
         http.client.HTTPException: it ended the body before its announced end.
     """
     while piece := response.read1(_PIECE_BYTES):
@@ -157,7 +157,7 @@ class Upstreams:
 
 
 def upstreams_of(environment: Mapping[str, str], url: str) -> Upstreams:
-    """Return where the calls of a program with this environment go, and what leads them to the proxy at `url`.
+    """Return the destinations of a program's calls with this environment, and variables that point them to the proxy at `url`.
 
     A provider without a known address is left alone: AWS signs each request for its host.
     """
@@ -183,14 +183,14 @@ def recording_proxy(
     known: Known | None = None,
     authority: SessionAuthority | None = None,
 ) -> Generator[dict[str, str]]:
-    """Run the proxy while the block runs; yields the variables that lead a program with this environment to it.
+    """Run the proxy while the block runs; yields the variables that point a program with this environment to it.
 
     Args:
-        recorder: takes what is seen.
+        recorder: records the calls.
         environment: the program's own variables.
         limit_bytes: size above which a body is not kept.
         known: answers a request without its server.
-        authority: makes the program have us as its proxy, and speaks for the servers that it calls over https.
+        authority: makes the program use us as its proxy, and certifies the servers that it calls over https.
     """
     server = _Server(0, _Handler, authority=authority)
     server.recorder, server.limit_bytes, server.known = recorder, limit_bytes, known
@@ -236,7 +236,7 @@ class _Handler(LoopbackHandler):
         super().finish()
 
     def handle_request(self, body: bytes) -> None:
-        """Forward a request, or take what the program reports."""
+        """Forward a request, or accept the program's reports."""
         path = "" if self.is_proxied else urlsplit(self.target).path
         try:
             if self.command == "POST" and path == "/v1/traces":
@@ -288,7 +288,7 @@ class _Handler(LoopbackHandler):
         return self.send_whole(200, b"", (("content-type", "application/x-protobuf"),))
 
     def _pass(self, url: str, body: bytes, slot: int) -> None:
-        """Send a request on; record it once its answer has ended, however it did."""
+        """Send a request on; record it once its answer has ended in any way."""
         recorder = self._proxy.recorder
         headers = [pair for pair in self.headers.items() if pair[0].lower() != "proxy-authorization"]  # our token
         request = clean_request(self.command, url, headers)
@@ -315,7 +315,7 @@ class _Handler(LoopbackHandler):
         return recorder.add(ended, subject.provider, parent=_parent_of(self.headers.get("traceparent", "")))
 
     def _forward(self, url: str, body: bytes) -> tuple[Response, Exception | None]:
-        """Return the response as the program got it, and what ended it if that was not its end."""
+        """Return the response as the program got it, and the error that cut it short, if any."""
         started_ns = time.perf_counter_ns()
         headers = [pair for pair in self.headers.items() if not pair[0].lower().startswith("x-freezeframe-")]
         try:
@@ -340,7 +340,7 @@ class _Handler(LoopbackHandler):
     def _hand_back(
         self, answer: http.client.HTTPResponse, keep: Callable[[bytes], None]
     ) -> tuple[Completion, Exception | None]:
-        """Write the answer to the program piece by piece; return how it ended."""
+        """Write the answer to the program piece by piece; return its completion."""
         length, has_body = answer.getheader("content-length"), answer.length != 0
         self.send_head(answer.status, answer.reason, answer.getheaders())
         if length is not None or not has_body:
@@ -370,10 +370,10 @@ class _Handler(LoopbackHandler):
 
 
 def mcp_call_of(body: bytes) -> Exchange:
-    """Return the recorded form of what a wrapped MCP server was asked and answered.
+    """Return the recorded form of a wrapped MCP server's request and answer.
 
     Raises:
-        WireError: the body does not hold that.
+        WireError: the body does not hold these.
     """
     fields = as_object(parse(body))
     method, answer = as_text(fields.get("method")), as_object(fields.get("answer"))
@@ -395,6 +395,6 @@ def mcp_call_of(body: bytes) -> Exchange:
 
 
 def _parent_of(traceparent: str) -> str:
-    """Return the id of the program's own span that a request was made in; empty if it does not say."""
+    """Return the id of the program's own span that a request was made in; empty if it does not name one."""
     parts = traceparent.split("-")
     return parts[2] if len(parts) == 4 and len(parts[2]) == 16 else ""

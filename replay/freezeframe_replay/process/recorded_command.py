@@ -1,4 +1,4 @@
-"""The command line of a recorded program. It is a stranger's text: it may name a script of the program, and nothing else."""
+"""The command line of a recorded program. It is a stranger's text: it may only name a script of the program."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class _Line:
 def recorded_command(
     fixture: Fixture, own: OwnCode, python: str, path: Sequence[str] = sys.path
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return how to start the recorded program, and the options of Python that are left out.
+    """Return the command that starts the recorded program, and the omitted options of Python.
 
     Args:
         fixture: a run whose entry point is a command or a program.
         own: the program's code.
         python: the Python that runs a recorded script.
-        path: where this Python finds modules.
+        path: the module search path of this Python.
 
     Raises:
         ReplayError: none was recorded, or it is not a script of the program.
@@ -116,7 +116,7 @@ def is_own_module(own: OwnCode, name: str, path: Sequence[str]) -> bool:
 
 
 def find_spec(name: str, path: Sequence[str]) -> ModuleSpec | None:
-    """Return where an import of a module finds it, without importing the packages around it."""
+    """Return the spec with which an import finds a module, without importing the packages around it."""
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
         return None
@@ -129,12 +129,12 @@ def find_spec(name: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def find_below(part: str, places: Sequence[str]) -> ModuleSpec | None:
-    """Return the module of this name in one of the places. A name with dots would ask for the packages around it."""
+    """Return the module of this name in one of the places. A name with dots would import the packages around it."""
     return PathFinder.find_spec(part, [*places])
 
 
 def places_below(spec: ModuleSpec) -> Sequence[str]:
-    """Return where the modules of a package are; empty if it is none."""
+    """Return the folders of a package's modules; empty for a module that is not a package."""
     found = spec.submodule_search_locations
     return [*getattr(found, "_path", found or ())]  # that of a namespace asks for the package around it, which is not imported
 

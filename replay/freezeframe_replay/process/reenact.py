@@ -58,7 +58,7 @@ _PARTS: Final = re.compile(
     r"|(^|_)(HOME|DIRS?|ROOT|PREFIX|TMP|TMPDIR|TEMP|TEMPDIR|LIBS?|CONF|RC|CMD|EXEC|ARGS|OPTS|OPTIONS|HOOKS?|INIT|STARTUP|CA"
     r"|VISUAL|IMPORTS?|PACKAGES?)($|_)"
 )
-"""What is in the name of a variable that says where something is loaded from, what is started, or whom to trust."""
+"""Parts of names of variables that control what is loaded, started, or trusted."""
 _PATH: Final = re.compile(r"(?:^|[:;,=\s])(?:~|\.{0,2}/(?!/)|file:)")
 """A value that names a file of this machine."""
 _ADDRESS: Final = re.compile(r"(^|_)(URL|URI|BASE|ENDPOINT|HOST|HOSTS|ADDR|ADDRESS|SERVER|DOMAIN|ORIGIN|PORT)($|_)")
@@ -109,7 +109,7 @@ DEFAULT_TIMEOUT_S: Final = 600.0
 _LOOK_EVERY_S: Final = 1.0
 _NAMED: Final = 5
 _PATIENCE_S: Final = 5.0
-"""How long a program may continue after one of its processes diverged."""
+"""Time that a program may continue after one of its processes diverged."""
 
 
 OnLook = Callable[[Mapping[int, Served]], None]
@@ -189,7 +189,7 @@ def reenact(
 
     Args:
         fixture: the fixture, or the directory that holds one.
-        command: what to start (default: the recorded function or command, with the recorded input).
+        command: the command to start (default: the recorded function or command, with the recorded input).
         cwd: working directory of the program (default: this one).
         env: variables added to this process's own, which they override.
         policy: what the replay may do besides answering from the recording (default: nothing).
@@ -199,7 +199,7 @@ def reenact(
         keys: directory of the keys for comparing private values (default: that of the data directory, as found from
             `cwd`). Without the recording's key, the program's own values are only paired with surrogates.
         spans: file to which the replay is recorded as a run; `kept.kept_run` makes a fixture of it.
-        on_look: called about once a second, with the steps answered so far; what it raises ends the program.
+        on_look: called about once a second, with the steps answered so far; an exception from it ends the program.
         interpreter: the Python that runs a recorded function or script (default: this one).
 
     Raises:
@@ -254,7 +254,7 @@ def _once(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], 
 
 
 def _stuck(report: Report, policy: ReplayPolicy) -> list[Divergence]:
-    """Return what kept changed tools that no one named from running on recorded calls: the replay is made without them."""
+    """Return the reason why changed tools that were not named cannot run on recorded calls: the replay is made without them."""
     if not policy.run_changed:
         return []
     found = [item for item in report.divergences if item.inside and item.kind is not DivergenceKind.RESULT_CHANGED]
@@ -284,7 +284,7 @@ def _check(fixture: Fixture, *, is_own: bool) -> None:
 
 
 def _left_out(what: str, names: Sequence[str], do: str) -> list[str]:
-    """Return the warning about what a recording may not decide."""
+    """Return the warning about recorded settings that a replay does not adopt."""
     shown = ", ".join(f"{name:.60}" for name in names[:_NAMED]) + (
         f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     )
@@ -380,7 +380,7 @@ def _read_report(path: Path, ended: subprocess.CompletedProcess[str]) -> Report:
 
 
 def _with_exit(report: Report, ended: subprocess.CompletedProcess[str]) -> Report:
-    """Return the report with what the program's exit adds to it."""
+    """Return the report completed by the program's exit."""
     unasked = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
     if ended.returncode and report.steps and not report.served and unasked:
         # It ended in an error before its first call: that says nothing about the recorded steps.
@@ -404,12 +404,12 @@ def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int:
 
 
 def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
-    """Return how far the input was compared. The replay gives a command all of its input, unless it starts another."""
+    """Return the extent of the input's comparison. The replay gives a command all of its input, unless it starts another."""
     return Check.GIVEN if is_own and fixture.entry.kind is EntryKind.COMMAND else report.input_check
 
 
 def _entry_command(fixture: Fixture, how: _How) -> tuple[list[str], tuple[str, ...]]:
-    """Return how the recorded entry point is started, and which recorded options of Python are left out."""
+    """Return the command that starts the recorded entry point, and the omitted recorded options of Python."""
     if is_called(fixture):
         return [how.interpreter.executable, "-m", "freezeframe_replay.process.child"], ()
     own = own_code(how.cwd or Path.cwd())
@@ -417,7 +417,7 @@ def _entry_command(fixture: Fixture, how: _How) -> tuple[list[str], tuple[str, .
 
 
 def _stdin(fixture: Fixture) -> bytes:
-    """Return what the recorded command read from standard input, empty if it read nothing."""
+    """Return the recorded command's standard input, empty if it read none."""
     payload: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
     read = payload.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(payload, dict) else None
     return read.encode() if isinstance(read, str) else read or b""
@@ -431,7 +431,7 @@ def _run(
     stdin: bytes,
     until: _Until,
 ) -> subprocess.CompletedProcess[str] | None:
-    """Return how the program ended; None if it had to be ended because it waits for one of its processes that is gone."""
+    """Return the end of the program; None if it had to be ended because it waits for a process that is gone."""
     try:
         # A file, not a pipe: the program may read as much of it as it likes, and no one has to write meanwhile.
         with tempfile.TemporaryFile() as given:
@@ -465,7 +465,7 @@ def _run(
 
 
 def _wait(process: subprocess.Popen[str], until: _Until) -> str | None:
-    """Return what the program wrote to standard error. A pool may wait forever for a worker that a miss ended: then None."""
+    """Return the program's standard error. A pool may wait forever for a worker that a miss ended: then None."""
     deadline_s = time.monotonic() + until.timeout_s
     left_at_s = None
     while True:
@@ -486,7 +486,7 @@ def _wait(process: subprocess.Popen[str], until: _Until) -> str | None:
 
 
 def _end_group(leader: int) -> None:
-    """End what is left of the program's process group."""
+    """End the remaining processes of the program's group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 

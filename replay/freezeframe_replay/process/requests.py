@@ -1,6 +1,6 @@
 """Calls an application with a recorded request, in process: no port is opened, and lifespan is run around it as a server does.
 
-What the application answers is recorded and compared where it was recorded, around the application itself
+The application's answer is recorded and compared in the same place as in the run, around the application itself
 (`freezeframe.hosts.applications`).
 """
 
@@ -26,16 +26,16 @@ from freezeframe_schemas.errors import ReplayMiss
 _SERVER: Final = ("127.0.0.1", 80)
 _NO_CODE: Final = 1005
 _LOST: Final = 1006
-"""How a WebSocket ends if its client gives no reason, and if the connection is lost."""
+"""Close codes of a WebSocket if its client gives no reason, and if the connection is lost."""
 
 
 def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> None:
-    """Call the application with the request; whatever it raises is raised.
+    """Call the application with the request; its exceptions propagate.
 
     Args:
         app: an ASGI, WSGI or aiohttp application, or a servicer of gRPC.
         given: the request, as `freezeframe.hosts.applications` recorded it.
-        output: the recorded response, which says when the client went away; None if the application raised.
+        output: the recorded response, which shows when the client left; None if the application raised.
     """
     if given["method"] == "WEBSOCKET":
         is_aiohttp = type(app).__module__ == "aiohttp.web_app"
@@ -95,7 +95,7 @@ async def _call_asgi(app: Any, given: Mapping[str, Any], client: _Client | _Talk
 
 
 class _Talker:
-    """The client of a WebSocket: sends each message once the application has sent as many as it had then.
+    """The client of a WebSocket: sends each message once the application has sent as many as in the run.
 
     `cancels`: after the last one it cancels the application, which returned nothing in the run.
     """
@@ -143,7 +143,7 @@ class _Talker:
 
 
 class _Client:
-    """Sends the request, and goes away when the recorded client did."""
+    """Sends the request, and leaves when the recorded client did."""
 
     def __init__(self, body: bytes, left_after: int | None) -> None:
         self._requests: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -153,7 +153,7 @@ class _Client:
         self._look(ended=False)
 
     async def receive(self) -> Message:
-        """Return the request, then that the client is gone, once it is."""
+        """Return the request, then the disconnect, once the client has left."""
         if self._requests:
             return self._requests.pop()
         await self._gone.wait()
@@ -184,7 +184,7 @@ class _Lifespan:
         """Start the application.
 
         Raises:
-            RuntimeError: it says that it could not start.
+            RuntimeError: it reports that it could not start.
         """
         self._task = asyncio.create_task(self._run())
         await self._ask("startup")

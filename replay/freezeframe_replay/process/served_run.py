@@ -1,4 +1,4 @@
-"""ServedRun: one run behind the server. What it can answer, and the account of what a program asked. Knows no HTTP library."""
+"""ServedRun: one run behind the server, its answers, and the account of a program's requests. Independent of HTTP libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from freezeframe_redaction.keyring.keys import TenantKey
 
 TOOLS_VARIABLE: Final = "FREEZEFRAME_TOOLS_URL"
-"""Where a served program asks for a tool as plain HTTP."""
+"""Address at which a served program calls a tool as plain HTTP."""
 MCP_VARIABLE: Final = "FREEZEFRAME_MCP_URL"
 """The MCP server of the run's tools."""
 HTTP_VARIABLE: Final = "FREEZEFRAME_HTTP_URL"
@@ -41,8 +41,8 @@ _STRICT: Final = ReplayPolicy()
 class ServedRun:
     """A recorded run that answers a program in another process.
 
-    Model calls are answered from the recording. A tool is, too, if the program asks for it here; a tool that it never asks for
-    is its own: it runs for real, and is not compared.
+    Model calls are answered from the recording. A tool is, too, if the program calls it here; a tool that it
+    never calls here is its own: it runs for real, and is not compared.
 
     Raises:
         FixtureError: the run holds nothing that a server could answer.
@@ -55,7 +55,7 @@ class ServedRun:
         self.session = ReplaySession(self.fixture, policy=policy, key=key)
         self.tools = ServedTools(self.fixture, self.session.respond)
         self.made_up: set[str] = set()
-        """Requests that were answered with what the run shows, although their answer was not recorded."""
+        """Requests answered from other parts of the run, although their own answer was not recorded."""
         self._kinds = {step.number: step.exchange for step in self.fixture.steps}
         self._origins = {
             (asked.method, urlsplit(asked.url).path): _origin(asked.url)
@@ -65,10 +65,10 @@ class ServedRun:
         self._around = {step.number: step.inside for step in fixture.steps if step.inside is not None}
 
     def report(self, status: int | None = 0) -> Report:
-        """Return what happened so far. The program's input and outcome cannot be seen from outside.
+        """Return the report so far. The program's input and outcome cannot be seen from outside.
 
         Args:
-            status: what the program ended with.
+            status: the program's exit status.
         """
         found = self.session.report()
         own = {number for number in self._kinds if self._is_own(number)} - {item.step for item in found.served}
@@ -85,7 +85,7 @@ class ServedRun:
         )
 
     def url_of(self, method: str, target: str) -> str | None:
-        """Return the URL that a target on the server means: a named provider's, or the recorded one with the same path."""
+        """Return the URL for a target on the server: a named provider's, or the recorded one with the same path."""
         if target.startswith(AT_PREFIX):
             name, _, rest = target.removeprefix(AT_PREFIX).partition("/")
             row = next((row for row in PROVIDERS if row.name == name), None)
@@ -94,7 +94,7 @@ class ServedRun:
         return None if origin is None or not target.startswith("/") else f"{origin}{target}"
 
     def models(self) -> list[str]:
-        """Return the models that the run asked for, in their order."""
+        """Return the models that the run used, in order."""
         return list(dict.fromkeys(step.model for step in self.fixture.steps if step.model))
 
     def models_document(self) -> JsonObject:
@@ -117,7 +117,7 @@ class ServedRun:
         return {**keys, **bases, **tools, "NO_PROXY": "127.0.0.1,localhost"}
 
     def _is_own(self, number: int) -> bool:
-        """Return whether the program need not ask for a step: its own tool, or what happens inside one that is served."""
+        """Return whether the program need not request a step: its own tool, or a step inside one that is served."""
         call = self._kinds[number]
         if call.kind in FUNCTIONS:
             return call.name not in self.tools.asked
@@ -134,7 +134,7 @@ class ServedRun:
 def servable(fixture: Fixture) -> Fixture:
     """Return the part of a run that a server can answer: model calls, tools, MCP, and HTTP outside of tools.
 
-    A program in another process runs its own tools unless it asks for them, and then their model calls come here, too. Of a
+    A program in another process runs its own tools unless it calls them here, and their model calls come here, too. Of a
     program that was recorded from outside, the results of its tools are in the requests to the model.
     """
     last = max((step.number for step in fixture.steps), default=0)

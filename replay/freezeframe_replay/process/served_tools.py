@@ -1,7 +1,7 @@
 """The tools of a recorded run as a server answers them: by name and arguments, over MCP or as plain JSON. Does no I/O.
 
 MCP is the few messages that a client of tools sends, so one function from message to message serves both of its transports.
-What the run itself asked of MCP servers is answered as recorded, whatever the method.
+The run's own requests to MCP servers are answered as recorded, for any method.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ToolFailure(Exception):
 
 
 def called_by_name(exchange: Exchange) -> Exchange:
-    """Return a function's call with its arguments by name, as JSON: how a client in any language sends them.
+    """Return a function's call with its arguments by name, as JSON, the form of clients in any language.
 
-    What an MCP client says of itself when it connects is left out: one in another language is another client.
+    An MCP client's own description is left out, because one in another language differs.
     """
     if exchange.kind is Kind.MCP and exchange.name == CONNECT:
         return replace(exchange, request=_request({}))
@@ -48,23 +48,23 @@ def _request(arguments: Mapping[str, JsonValue]) -> Request:
 
 
 class ServedTools:
-    """The tools of one run. Safe to call from any thread, as far as `respond` is."""
+    """The tools of one run. Safe to call from any thread if `respond` is."""
 
     def __init__(self, fixture: Fixture, respond: Respond) -> None:
         self._respond = respond
         self.asked: set[str] = set()
-        """Names of the tools that the program asked for here, or `MCP_METHODS` for anything recorded of MCP."""
+        """Names of the tools that the program called here, or `MCP_METHODS` for any recorded MCP method."""
         calls = [step.exchange for step in fixture.askable]
         self._server = server_of(fixture)
         self.tools = self._server.tools
         self._called_over_mcp = {_tool_of(call.request) for call in calls if call.kind is Kind.MCP and call.name == CALL}
 
     def call(self, name: str, arguments: Mapping[str, JsonValue], lane: Lane = ()) -> JsonValue:
-        """Return what the recorded tool returned for these arguments.
+        """Return the recorded tool's result for these arguments.
 
         Raises:
             ToolFailure: it raised.
-            ReplayMiss: the recording holds no such call.
+            ReplayMiss: the recording has no such call.
         """
         if name in self._called_over_mcp and name not in self.tools:
             return as_object(self._recorded(CALL, {"name": name, "arguments": dict(arguments)}, lane)).get("content")
@@ -122,11 +122,11 @@ class ServedTools:
 
 
 MCP_METHODS: Final = "mcp:"
-"""Stands for all that was recorded of MCP; no tool has such a name."""
+"""Name for all recorded MCP methods; no tool has such a name."""
 
 
 def _content(result: JsonValue) -> JsonValue:
-    """Return a tool's result as the model is told of it: LangChain's tools return a message around it."""
+    """Return a tool's result as the model receives it: LangChain's tools return a message around it."""
     tagged = as_object(result)
     if str(tagged.get("class")).endswith(":ToolMessage"):
         return plain(as_object(tagged.get("value")).get("content"))

@@ -1,6 +1,6 @@
 """Calls a servicer of gRPC with a recorded request, in process: no server, no port.
 
-What it answers is recorded and compared where it was recorded, around its method (`freezeframe.hosts.grpc_server`).
+Its answer is recorded and compared in the same place as in the run, around its method (`freezeframe.hosts.grpc_server`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from freezeframe_schemas.errors import ReplayError
 
 
 def call_servicer(servicer: Any, given: Mapping[str, Any], left_after: int | None) -> None:
-    """Call the method; whatever it raises is raised.
+    """Call the method; its exceptions propagate.
 
     Args:
         servicer: the servicer, or a function that answers one method.
         given: the request, as `freezeframe.hosts.grpc_server` recorded it.
-        left_after: after how many messages of the answer the client went away.
+        left_after: number of messages of the answer after which the client left.
 
     Raises:
         ReplayError: the servicer no longer has the method.
@@ -109,14 +109,14 @@ class _Context:
         return {}
 
     def is_active(self) -> bool:
-        """Return that the client is there."""
+        """Return True: the client has not left."""
         return True
 
     def time_remaining(self) -> None:
-        """Return that there is no deadline."""
+        """Return None: the request has no deadline."""
 
     def add_callback(self, callback: Any) -> bool:
-        """Take what would be called at the end."""
+        """Accept a callback for the end."""
         del callback
         return True
 
@@ -175,7 +175,7 @@ class _AsyncContext(_Context):
         return next(self._messages, EOF)
 
     async def write(self, message: Any) -> None:
-        """Take a message; the client goes away when it did."""
+        """Accept a message; the client leaves when it did in the run."""
         del message
         self._written += 1
         if self._written == self._left_after:
@@ -185,7 +185,7 @@ class _AsyncContext(_Context):
         """Send nothing."""
 
     def done(self) -> bool:
-        """Return that the request goes on."""
+        """Return False: the request goes on."""
         return False
 
     cancelled = done

@@ -1,4 +1,7 @@
-"""Surroundings: where the run was recorded and where it is replayed. Reported as warnings; checked out on demand."""
+"""Surroundings: differences between the places of recording and replay, reported as warnings.
+
+And the recorded commit, checked out on demand.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ class Interpreter:
     executable: str = field(default_factory=lambda: sys.executable)
     version: str = field(default_factory=platform.python_version)
     path: Sequence[str] = field(default_factory=lambda: sys.path)
-    """Where it finds its packages."""
+    """Its package search path."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Environment variables with which a program finds it."""
     note: str = ""
-    """What the report has to say of it."""
+    """Note about it for the report."""
 
 
 def surroundings_warnings(fixture: Fixture, directory: Path, interpreter: Interpreter) -> list[str]:
-    """Return what differs here from the run: Python, packages, lock file, commit; one line each."""
+    """Return the differences from the run's surroundings: Python, packages, lock file, commit; one line each."""
     recorded = fixture.environment
     found = [
         interpreter.note,
@@ -82,11 +85,11 @@ def compare_commits(recorded: Mapping[str, str], directory: Path) -> tuple[str, 
 
     Args:
         recorded: the recorded environment.
-        directory: where the code is that is replayed.
+        directory: the folder of the replayed code.
 
     Returns:
-        For example ``recorded at commit 1f4aa9f and replayed at 77c0d1e (3 commits ahead), with uncommitted changes``; empty
-        if no commit was recorded, or there is none here.
+        For example ``recorded at commit 1f4aa9f and replayed at 77c0d1e (3 commits ahead), with uncommitted
+        changes``; empty if no commit was recorded or found here.
     """
     revision = recorded.get(genai.VCS_REVISION, "")
     try:
@@ -122,7 +125,7 @@ def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Pat
     Yields the directory in the worktree that corresponds to `directory`, and warnings.
 
     Raises:
-        ReplayError: no commit was recorded, there is no repository here, or it does not hold the commit.
+        ReplayError: no commit was recorded, or no repository here has it.
     """
     revision = fixture.environment.get(genai.VCS_REVISION)
     if not revision:

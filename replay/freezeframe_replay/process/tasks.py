@@ -1,6 +1,6 @@
 """Calls a worker's task with its recorded arguments, in process: no worker, no broker.
 
-What the task hands to a broker is held back: another task that it starts, and its own retry.
+Messages of the task to a broker are held back: another task that it starts, and its own retry.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from freezeframe_schemas.run import Entry, EntryKind
 
 
 def call_task(task: Any, entry: Entry, given: Mapping[str, Any]) -> None:
-    """Call the task as its worker did; whatever it raises is raised.
+    """Call the task as its worker did; its exceptions propagate.
 
     Args:
-        task: what the task's module has under its name: a function, or the framework's object around it.
+        task: the object under the task's name: a function, or the framework's object around it.
         entry: the recorded entry point.
         given: its input, as `freezeframe.hosts.workers` recorded it.
     """
@@ -50,7 +50,7 @@ async def _result_of(awaitable: Any) -> Any:
 
 
 def _call_celery(task: Any, given: Mapping[str, Any]) -> Any:
-    """Call a task of Celery with what its class and signals do around it. Like an eager one, its retry sends nothing."""
+    """Call a task of Celery with the hooks of its class and signals. Like an eager one, its retry sends nothing."""
     from celery.app.trace import build_tracer
     from celery.backends.base import DisabledBackend
 
@@ -128,7 +128,7 @@ DAGS = "DAG"
 
 
 def dags_of(load: Callable[[], ModuleType]) -> Callable[[str, str], Any]:
-    """Import a module of Airflow; return what finds the function of a task of its DAGs, None if it is not there.
+    """Import a module of Airflow; return a function that finds the function of a task of its DAGs, None if it is missing.
 
     Raises:
         ReplayError: Airflow is not installed.
@@ -172,4 +172,4 @@ _CALLS = {
     "temporal": _call_temporal,
     "airflow": _call_airflow,
 }
-"""Framework -> how it calls a task."""
+"""Framework -> function that calls a task."""

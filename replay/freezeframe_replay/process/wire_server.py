@@ -1,18 +1,19 @@
 """WireServer: recorded runs as a real HTTP server, for programs in any language. Serves, never forwards.
 
-A base URL points an SDK here. Model calls are answered with the recorded bytes, chunk borders and ends. Which task asked cannot
-be seen from outside, so equal requests are answered in the order in which they come; a client that knows better says so in the
-header ``x-freezeframe-lane``. A miss is answered with status 424 and ``x-should-retry: false``: SDKs retry after 409, 429, 5xx.
+A base URL points an SDK here. Model calls are answered with the recorded bytes, chunk borders and ends. The
+calling task cannot be seen from outside, so equal requests are answered in the order of their arrival; a client
+can name its task in the header ``x-freezeframe-lane``. A miss is answered with status 424 and ``x-should-retry:
+false``: SDKs retry after 409, 429, 5xx.
 
-All paths are below the token of the server (`loopback_http`). Of several runs, the one is meant that the header
-``x-freezeframe-run`` or the beginning of the path names, ``/-/run/ID``. The server's own paths, below those:
+All paths are below the token of the server (`loopback_http`). One of several runs is chosen by the header
+``x-freezeframe-run`` or the beginning of the path, ``/-/run/ID``. The server's own paths, below those:
 
     POST /-/mcp            the run's tools as an MCP server (streamable HTTP)
     GET  /-/tools          their names, descriptions and schemas
     POST /-/tools/NAME     arguments by name -> {"result": ...} or {"error": ...}
-    ANY  /-/at/PROVIDER/.. a call of this provider, for those whose paths do not tell
-    ANY  /-/to/URL         the recorded call of a tool to this URL; so is what comes from a client that has us as its proxy
-    GET  /-/report         what was asked so far, as a page; /-/report.json for programs
+    ANY  /-/at/PROVIDER/.. a call of this provider, if its path does not show it
+    ANY  /-/to/URL         the recorded call of a tool to this URL; also for a client that uses us as its proxy
+    GET  /-/report         the requests so far, as a page; /-/report.json for programs
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def serve_wire(
     """Serve the runs on loopback while the block runs; yields the server's URL.
 
     Args:
-        runs: what answers.
-        port: where; 0 for any free one.
-        is_open: answer whoever asks on this machine, without a token.
-        authority: speaks for the servers that a client calls over https, if it has us as its proxy.
+        runs: the runs that answer.
+        port: the port; 0 for any free one.
+        is_open: answer anyone on this machine, without a token.
+        authority: certifies the servers that a client calls over https, if it uses us as its proxy.
 
     Raises:
         OSError: the port is taken.
@@ -73,7 +74,7 @@ class _Server(LoopbackServer):
     runs: tuple[ServedRun, ...]
 
     def run_named(self, name: str) -> ServedRun:
-        """Return the run whose id begins so; without a name the only one.
+        """Return the run whose id begins with the name; without a name the only one.
 
         Raises:
             WireError: it is missing, or there are several.
@@ -87,7 +88,7 @@ class _Server(LoopbackServer):
 
 class _Handler(LoopbackHandler):
     def handle_request(self, body: bytes) -> None:
-        """Answer from the run that is meant."""
+        """Answer from the chosen run."""
         server = self.server
         assert isinstance(server, _Server)
         target, name = self.target, self.headers.get(RUN_HEADER, "")
@@ -170,7 +171,7 @@ class _Handler(LoopbackHandler):
 
 
 def not_the_programs_own(url: str) -> bool:
-    """Return whether a request to this URL is what SDKs send by themselves; our seams do not record it either."""
+    """Return whether SDKs send a request to this URL on their own; our seams do not record it either."""
     return adapter.is_telemetry(url) or credentials.is_look_up(url)
 
 
@@ -189,7 +190,7 @@ def call_of(request: Request, body: bytes, lane: Lane = ()) -> Call:
 
 
 def answer_with(handler: LoopbackHandler, exchange: Exchange) -> None:
-    """Write a recorded answer as it came: its chunks, and its end."""
+    """Write a recorded answer as it came, with its chunks and its end."""
     response = exchange.response
     if response.completion is Completion.NONE:  # the run got no answer: neither does this client
         return handler.hang_up()

@@ -1,7 +1,7 @@
-"""Align: two runs side by side, step by step, and what changed in each pair. Pure.
+"""Align: two runs side by side, step by step, with the changes of each pair. Pure.
 
-Steps are paired within a lane, so the order in which tasks and threads happened to ask does not count: first those with
-equal request keys, in order; steps between two such pairs are paired by kind and name; the rest was added or removed.
+Steps are paired within a lane, so the order between tasks and threads does not count: first those with equal
+request keys, in order; steps between two such pairs are paired by kind and name; the rest was added or removed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from freezeframe_schemas.wire import decode_body, find_dialect_of
 CHANGES_SHOWN: Final = 20
 """Differences kept per step; a replaced prompt differs in many places."""
 MAX_DIFFERENCES: Final = 5000
-"""Differences of a step that are looked through for what does not vary by itself."""
+"""Differences of a step that are searched for ones that do not vary by themselves."""
 ASKED: Final = "asked"
 ANSWERED: Final = "answered"
 _PART_ID: Final = "$.messages[*].parts[*].id"
 """The model's name for a call of a tool: new in each answer."""
 _MIN_ID_LENGTH: Final = 10
-"""Characters, with quotes, from which a text that varies is known again where the program repeats it."""
+"""Minimum characters, with quotes, of a varying text that is recognised when the program repeats it."""
 
 Field = tuple[str, str, str, str]
 """Kind and name of a call, `ASKED` or `ANSWERED`, and a path with ``[*]`` for any place in a list."""
@@ -61,7 +61,7 @@ class Side:
     step: int
     name: str
     model: str | None = None
-    """The model that answered, if it says so, else the requested one."""
+    """The model that answered, if recorded, else the requested one."""
     tokens: tuple[int, int] | None = None
     """Input and output."""
     cost_usd: float | None = None
@@ -80,11 +80,11 @@ class StepPair:
     request: tuple[Difference, ...] = ()
     response: tuple[Difference, ...] = ()
     varying: tuple[Difference, ...] = ()
-    """What varies by itself, if it was told apart. A pair that differs only there is `changed`, too."""
+    """Values that vary by themselves, if they were separated. A pair that differs only there is `changed`, too."""
 
     @property
     def says_otherwise(self) -> bool:
-        """Return whether they differ in more than what varies by itself."""
+        """Return whether they differ in more than values that vary by themselves."""
         return self.how in (How.ADDED, How.REMOVED) or bool(self.request or self.response)
 
 
@@ -99,9 +99,9 @@ class Comparison:
     input: tuple[Difference, ...] = ()
     outcome: tuple[Difference, ...] = ()
     not_compared: tuple[str, ...] = ()
-    """What neither run recorded, or did not keep, a few words each."""
+    """Parts that one of the runs did not record or keep, a few words each."""
     learned_from: int = 0
-    """How many other runs showed what varies by itself."""
+    """Number of other runs that showed which values vary by themselves."""
 
     @property
     def first(self) -> StepPair | None:
@@ -110,12 +110,12 @@ class Comparison:
 
     @property
     def alike(self) -> bool:
-        """Return whether the runs asked, were answered and ended in the same way."""
+        """Return whether the runs have the same requests, answers and ends."""
         return self.compared and self.first is None and not self.input and not self.outcome
 
     @property
     def compared(self) -> bool:
-        """Return whether there was anything to compare: a step, an input, or an outcome."""
+        """Return whether any part could be compared: a step, an input, or an outcome."""
         return bool(self.pairs) or not {NO_INPUT, NO_OUTCOME} <= set(self.not_compared)
 
 
@@ -127,8 +127,8 @@ def compare_runs(
     Args:
         before: the first run.
         after: the second one.
-        varying: fields that vary by themselves (`varying_fields`): what differs in them, and in what is generated for
-            each answer, is marked. None marks nothing.
+        varying: fields that vary by themselves (`varying_fields`): differences in them, and in values generated
+            for each answer, are marked. None marks nothing.
         context: characters kept before and after the first differing one of two long texts.
     """
     # Under one key, a value has one surrogate in both runs, and a different surrogate is a different value.
@@ -188,7 +188,7 @@ def _align_lane(before: list[Step], after: list[Step]) -> Iterator[tuple[Step | 
 def _blocks(
     before: list[Step], after: list[Step], label: Callable[[Step], str]
 ) -> Iterator[tuple[bool, list[Step], list[Step]]]:
-    """Yield stretches of both runs in turn: whether their labels are equal, and their steps."""
+    """Yield stretches of both runs in turn: a flag for equal labels, and their steps."""
     matcher = SequenceMatcher(None, [label(step) for step in before], [label(step) for step in after], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         yield tag == "equal", before[i:j], after[k:m]
@@ -220,7 +220,7 @@ def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], so
 
 
 class _Sorter:
-    """Separates what varies by itself from what changed, step by step. A text that varied is recognised when repeated."""
+    """Separates values that vary by themselves from changes, step by step. A text that varied is recognised when repeated."""
 
     def __init__(self, varying: Collection[Field] | None) -> None:
         self._varying = varying
@@ -251,7 +251,7 @@ def field_of(exchange: Exchange, part: str, path: str) -> Field:
 
 
 def is_made_anew(exchange: Exchange, part: str, path: str) -> bool:
-    """Return whether a field of an answer is generated each time and tells a reader nothing: ids of calls, vectors."""
+    """Return whether a field of an answer is generated each time and means nothing to a reader: ids of calls, vectors."""
     if part != ANSWERED or exchange.kind is not Kind.MODEL:
         return False
     match = find_dialect_of(exchange.request) if exchange.request.method else None
@@ -272,7 +272,7 @@ def _request_value(exchange: Exchange, alias: Alias) -> Any:
 
 
 def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias) -> Any:
-    """Return what decides how the program continues: for a model, its messages without ids and chunk borders."""
+    """Return the part of an answer on which the program depends: for a model, its messages without ids and chunk borders."""
     response, answer = exchange.response, dict[str, Any]()
     if response.status is not None:
         answer["status"] = response.status
@@ -287,7 +287,7 @@ def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias)
 
 
 def _output_attributes(step: Step | None) -> dict[str, AttributeValue]:
-    """Return what the wire dialect reads from a model's answer."""
+    """Return the attributes that the wire dialect reads from a model's answer."""
     if step is None or step.exchange.kind is not Kind.MODEL:
         return {}
     request, response = step.exchange.request, step.exchange.response
@@ -322,7 +322,7 @@ def _side(step: Step | None, said: dict[str, AttributeValue]) -> Side | None:
 
 
 def side_of(step: Step) -> Side:
-    """Return what a step took, as one half of a pair."""
+    """Return a step's facts, as one half of a pair."""
     side = _side(step, _output_attributes(step))
     assert side is not None
     return side

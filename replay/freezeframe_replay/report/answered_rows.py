@@ -1,4 +1,4 @@
-"""Rows that a query gave: which columns are numbers, and all of them as a table or as CSV. Pure."""
+"""Rows of a query's answer: number columns, and the rows as a table or as CSV. Pure."""
 
 from __future__ import annotations
 

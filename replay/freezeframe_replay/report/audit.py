@@ -3,11 +3,11 @@
 ::
 
     record.jsonl     canonical JSON; line 1 the run, then one line per exchange; each holds the SHA-256 of the line before it
-    seal.json        how many lines, and the SHA-256 of the last
+    seal.json        number of lines, and the SHA-256 of the last
     seal.sig         if a key was given: the Ed25519 signature of seal.json
     public_key.pem   and the key that checks it
     check.py         checks all but the signature; the standard library only
-    README.txt       what this is, how to check it, what it proves
+    README.txt       description, check, and limits of the proof
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ made, nor when it was sealed. {redaction}
 _SIGNED: Final = """\
 seal.json is signed with Ed25519. To check the signature with OpenSSL, and that the key is whose you think it is:
 
-    openssl pkeyutl -verify -pubin -inkey public_key.pem -rawin -in seal.json -sigfile seal.sig"""
+    openssl pkeyutl -verify -pubin -inkey public_key.pem -rawin -in seal.json -sigfile seal.sig
+    """
 _UNSIGNED: Final = (
     "It is not signed: whoever holds the files can rewrite them, including the seal. Compare the seal with one kept elsewhere."
 )

@@ -1,6 +1,6 @@
 """Check an audit export without freezeframe: `python check.py [FOLDER]`. Needs Python 3.8 or newer and nothing else.
 
-Exit code 0: every line is as it was written, none is missing, added or moved. 1: not so; the first fault is named.
+Exit code 0: every line is unchanged, none is missing, added or moved. 1: otherwise; the first fault is named.
 """
 
 import base64
@@ -11,7 +11,7 @@ import sys
 
 
 def check(folder: str) -> "list[str]":
-    """Return what was checked, one line each; raises ValueError with the first fault."""
+    """Return the checks made, one line each; raises ValueError with the first fault."""
     with open(os.path.join(folder, "seal.json"), "rb") as file:
         seal = json.loads(file.read())
     with open(os.path.join(folder, "record.jsonl"), "rb") as file:

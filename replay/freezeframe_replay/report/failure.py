@@ -1,4 +1,4 @@
-"""Failure: why a run failed, or which steps of it did, in the order in which one asks. Pure."""
+"""Failure: the cause of a run's failure, or its failed steps, the most important first. Pure."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Failure:
     what: str
     """Class and message of the exception that ended the run, else its status message; empty for a run that is ok."""
     frame: OwnFrame | None
-    """Where it was raised in the program's own code."""
+    """The place in the program's own code where it was raised."""
     ended_by: Node | None
     """The step that raised it."""
     handled: tuple[tuple[Node, str], ...]
-    """The steps that failed although the run went on, each with what it says. What failed inside another step is not here."""
+    """The failed steps after which the run went on, each with its message. Without steps that failed inside another."""
     steps: tuple[Node, ...]
     """The steps that failed, the one that ended the run first. Of failed calls inside each other, the inner one is first."""
     reason: str
-    """What the first of them says."""
+    """Message of the first of them."""
     stack: str
     """Traceback of the exception, of the run if it has one, else of the first failed step; frames of libraries are folded."""
 
 
 def find_failure(run: Run, outline: Outline) -> Failure | None:
-    """Return why the run failed, or what failed in it; None if nothing did."""
+    """Return the cause of the run's failure, or its failed steps; None without failures."""
     spans = {span.span_id: span for span in run.spans}
     entry = spans.get(run.entry.span_id)
     failed = [node for node in outline.nodes if node.failed and node.span_id != run.entry.span_id]
@@ -78,7 +78,7 @@ def _is_of(reason: str, ended: str, stack: str) -> bool:
 
 
 def failure_lines(failure: Failure) -> Iterator[str]:
-    """Yield the failure as text: what ended the run and where, the step, those that were handled, the stack."""
+    """Yield the failure as text: the exception and its place, the step, the handled ones, the stack."""
     if failure.what:
         yield f"failed: {_short(failure.what)}"
         if failure.frame is not None:
@@ -114,7 +114,7 @@ def _short(text: str) -> str:
 
 
 def _reason(span: SpanRecord) -> str:
-    """Return what a failed span says, the most telling first: its exception, its message, the provider's error."""
+    """Return the error text of a failed span, the most specific first: its exception, its message, the provider's error."""
     raised = error_text(span.text(genai.ERROR_CHAIN) or "")
     raised_as = next(
         (

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from freezeframe_replay.sources.failures import FailureGroup
 
 _FEW_DIGITS: Final = 8
-"""Of a run's id: as many as name it."""
+"""Digits of a run's id that suffice to name it."""
 
 
 def failures_text(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], *, width: int) -> str:
-    """Return the groups as a table; with verdicts, each with what the replay of its newest run found."""
+    """Return the groups as a table; with verdicts, each with the findings of its newest run's replay."""
     if not groups:
         return "no failures"
     if width < WIDE:
@@ -41,7 +41,7 @@ def failures_text(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], *
 
 
 def _narrow(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], width: int) -> str:
-    """Return the table for a terminal of 80 columns; stderr says why a run could not be replayed."""
+    """Return the table for a terminal of 80 columns; stderr has the reasons why runs could not be replayed."""
     rows = [
         [
             str(group.runs),

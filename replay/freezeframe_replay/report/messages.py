@@ -1,4 +1,4 @@
-"""Messages, documents and values in a readable form, whatever wrote them. Pure; nothing here raises on any value."""
+"""Messages, documents and values in a readable form, from any writer. Pure; nothing here raises on any value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePart:
-    """Part of a message; `kind` is ``text``, ``reasoning``, or the name of what cannot be shown as text."""
+    """Part of a message; `kind` is ``text``, ``reasoning``, or the name of a part that cannot be shown as text."""
 
     role: str
     kind: str
@@ -90,7 +90,7 @@ def _image(mime: str, content: str) -> str:
 
 
 def message_key(message: JsonObject, *, ids: bool) -> str:
-    """Return what makes two messages the same, however the client that sends one back writes it."""
+    """Return a key that is equal for the same message, in any client's notation."""
     parts: list[list[Any]] = []
     for part in map(as_object, as_list(message.get("parts"))):
         kind, content = part.get("type"), part.get("content")
@@ -122,14 +122,14 @@ def plain(value: Any) -> Any:
 
 
 def arguments_by_name(value: Any) -> Any:
-    """Return the arguments of a function by name, as a model writes them, if all were given so."""
+    """Return the arguments of a function by name, as a model writes them, if all were passed by name."""
     if isinstance(value, dict) and set(value) - {"defaults", "settings"} == {"args", "kwargs"} and not value["args"]:
         return value["kwargs"]
     return value
 
 
 def readable(value: Any) -> str:
-    """Return a value as a person reads it: text as it is, JSON on one line if it is short, else one line for each item."""
+    """Return a value in a form for people: text as it is, JSON on one line if it is short, else one line for each item."""
     if isinstance(value, str):
         return value
     if value is None:

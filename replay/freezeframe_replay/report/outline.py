@@ -1,4 +1,4 @@
-"""Outline: what is shown of a run, as a value. The terminal, the page and JSON are three ways to write it. Pure."""
+"""Outline: the shown parts of a run, as a value, which the terminal, the page and JSON render. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from freezeframe_schemas.wire import decode_body
 from freezeframe_schemas.wire.document import as_object, parse
 
 ROOT_LANE = "root"
-"""How the lane of the entry point is written for people."""
+"""Name of the entry point's lane for people."""
 
 _REPORTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(genai.MODEL_OPERATIONS, Kind.MODEL.value),
     genai.OP_EXECUTE_TOOL: Kind.TOOL.value,
     genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
 }
-"""What a span of another instrumentation reports, by its operation."""
+"""Kind of call that a span of another instrumentation reports, by its operation."""
 _VERIFY: Final = "replay it: level 6 is that of a run whose replay was seen to be identical"
 _NO_END: Final = "none: no end was recorded; the run is still going, or was killed"
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
@@ -45,7 +45,7 @@ class Node:
     inside: int | None = None
     """Step that answers for this one in a replay."""
     kind: str
-    """``run``, a `Kind`, or ``span``. In a run without exchanges a kind is what another instrumentation reports."""
+    """``run``, a `Kind`, or ``span``. In a run without exchanges, another instrumentation's report gives the kind."""
     name: str
     detail: str = ""
     """Model, arguments or query in a few words."""
@@ -56,7 +56,7 @@ class Node:
     """Input and output tokens of a model call."""
     lane: str = ""
     agent: str = ""
-    """Who made the call, as a framework or another instrumentation names it."""
+    """The agent that made the call, as a framework or another instrumentation names it."""
     span_id: str
     request: str | None = None
     """Body as text, or the request as another instrumentation reports it; set if the whole outline was requested."""
@@ -65,7 +65,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitRow:
-    """One field of the replay kit, and how many of the spans that need it have it."""
+    """One field of the replay kit, and the number of spans that have it, of those that need it."""
 
     name: str
     level: int
@@ -104,22 +104,22 @@ class Outline:
     cold: bool = False
     """True if the run cannot be re-enacted by itself."""
     advice: tuple[str, ...] = ()
-    """What closes the gaps that keep it from the next level."""
+    """Remedies for the gaps below the next level."""
     ledger: tuple[Loss, ...] = ()
-    """What a run of another instrumentation does not hold, and where the value was taken from instead."""
+    """Values that a run of another instrumentation lacks, and their other sources."""
     failure: tuple[str, ...] = ()
-    """Why it failed, or what failed in it and was handled: a line each. Empty for an outline of a fixture."""
+    """The failure of the run, or handled failures in it: a line each. Empty for an outline of a fixture."""
     reconstructed: int = 0
-    """Steps that such a run is reconstructed to."""
+    """Number of steps of its reconstruction."""
 
     @property
     def steps(self) -> int:
-        """Return how many steps a replay answers."""
+        """Return the number of steps that a replay answers."""
         return self.reconstructed or sum(1 for node in self.nodes if node.step is not None)
 
 
 def _rebuilt(run: Run) -> Fixture | None:
-    """Return another instrumentation's run as a fixture, None if it is none of these."""
+    """Return another instrumentation's run as a fixture, None for any other run."""
     if run.exchanges:
         return None
     from freezeframe_replay.engine.reconstruct import can_be_reconstructed, reconstruct
@@ -157,7 +157,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
 
 
 def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
-    """Return the outline of a fixture. It holds only exchanges, so spans and readiness are not known."""
+    """Return the outline of a fixture. It contains only exchanges, so spans and readiness are unknown."""
     depth: dict[int, int] = {}
     nodes: list[Node] = []
     for step in fixture.steps:

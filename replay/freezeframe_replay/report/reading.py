@@ -1,4 +1,4 @@
-"""What is read out of a run, once for all that show it: its outline, its transcript, and what its calls cost."""
+"""Views of a run, computed once for all pages: its outline, its transcript, and the costs of its calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from freezeframe_schemas.run import Run
 
 
 class Reading:
-    """A run with its outline and its transcript, each made when it is first asked for."""
+    """A run with its outline and its transcript, each made on first use."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.costs: Mapping[str, float | None] | None = None
-        """Span id -> US dollars, None for a call whose cost is not known; None until the store was asked."""
+        """Span id -> US dollars, None for a call with an unknown cost; None until the store was queried."""
 
     @cached_property
     def outline(self) -> Outline:
@@ -30,7 +30,7 @@ class Reading:
 
 
 class LastReading:
-    """The reading of the run that was looked at last: for a run of 10,000 steps it takes most of a second."""
+    """The reading of the last viewed run: for a run of 10,000 steps it takes most of a second."""
 
     def __init__(self) -> None:
         self._last: Reading | None = None

@@ -1,4 +1,4 @@
-"""Runs as text for a terminal, and the words that all texts share. Pure; no control character of a recording gets there."""
+"""Runs as text for a terminal, and wording shared by all texts. Pure; no control character of a recording gets through."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH: Final = 120
 WIDE: Final = 100
 """Columns from which tables show everything."""
 ID_DIGITS: Final = 12
-"""Digits of a run's id that are shown if it need not be whole: enough to name one among millions."""
+"""Digits shown of a run's id unless the whole is needed: enough to name one among millions."""
 _LABEL: Final = 14
 _CELL: Final = 72
 """Columns after which a cell of the tree is cut."""
@@ -59,7 +59,7 @@ def moment(time: dt.datetime) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """Return a number with what it counts: ``1 step``, ``1,200 steps``."""
+    """Return a number with its unit: ``1 step``, ``1,200 steps``."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
@@ -84,7 +84,7 @@ def size_text(size: float) -> str:
 
 
 def cost(usd: float | None) -> str:
-    """Return a cost: ``$4.10``, and of less three digits that count: ``$0.0123``; nothing if it is not known."""
+    """Return a cost: ``$4.10``, or three significant digits below a dollar: ``$0.0123``; nothing if unknown."""
     if usd is None:
         return ""
     if usd >= 0.1:
@@ -93,7 +93,7 @@ def cost(usd: float | None) -> str:
 
 
 def cost_sum(usd: float, *, calls: int, unknown: int) -> str:
-    """Return what calls cost together: ``$0.0123``, ``$0.0123 and 2 of 5 calls unknown``, ``unknown``."""
+    """Return the total cost of calls: ``$0.0123``, ``$0.0123 and 2 of 5 calls unknown``, ``unknown``."""
     if not unknown:
         return cost(usd)
     return "unknown" if unknown == calls else f"{cost(usd)} and {unknown:,} of {calls:,} calls unknown"
@@ -153,7 +153,7 @@ def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) ->
 
 
 def ledger_lines(outline: Outline, width: int) -> Iterator[str]:
-    """Yield what a reconstructed run does not hold, rows that say the same of several steps as one."""
+    """Yield the values that a reconstructed run lacks, with equal rows of several steps as one."""
     yield "reconstructed from the spans of another instrumentation; what they lack, and where it comes from"
     steps: dict[tuple[str, str], list[str]] = {}
     for loss in outline.ledger:
@@ -179,14 +179,14 @@ def _head(outline: Outline, width: int) -> str:
 
 
 def took(outline: Outline) -> str:
-    """Return how long a run took, or when one without an end gave its last sign of life."""
+    """Return the duration of a run, or the time of the last sign of life of one without an end."""
     if outline.status is not RunStatus.UNFINISHED:
         return f"took {duration(outline.ms)}"
     return f"last heard from {duration(outline.ms)} later"
 
 
 def how_far(outline: Outline) -> str:
-    """Return how far a run without an end got; empty for any other."""
+    """Return the progress of a run without an end; empty for any other."""
     if outline.status is not RunStatus.UNFINISHED:
         return ""
     steps = [node for node in outline.nodes if node.step is not None]
@@ -227,7 +227,8 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
 
 def _for_narrow(rows: list[tuple[str, ...]], width: int, *, lanes: bool) -> list[tuple[str, ...]]:
     """Return header and rows. If names would become unreadable, leave out lanes (if there is only one), tokens, and
-    the middle of a long status."""
+    the middle of a long status.
+    """
 
     def fits() -> bool:
         widths = [min(max(map(len, column)), _CELL) for column in zip(*rows, strict=True)]
@@ -249,7 +250,7 @@ def _indented(node: Node) -> str:
 
 
 def _kit_text(outline: Outline, width: int) -> str:
-    """Return the level reached, and what is complete and what is not for each level, one per line."""
+    """Return the level reached, and the complete and missing fields of each level, one per line."""
     carried: dict[int, list[str]] = defaultdict(list)
     for row in outline.kit:
         carried[row.level] += [row.name] if row.present == row.expected else []

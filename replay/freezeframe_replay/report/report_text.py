@@ -48,7 +48,7 @@ _RELAXED: Final[Mapping[str, str]] = {
 
 
 def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "", whole: bool = False) -> str:
-    """Return what a replay found: its headline, and unless `quiet` every step that was served or the divergences.
+    """Return the findings of a replay: its headline, and unless `quiet` every served step or the divergences.
 
     `again` names the run in suggested commands; by default it is the start of its id.
     `whole`: the texts of the first divergence line by line, instead of a line of each.
@@ -142,7 +142,7 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
 
 
 def _answer(call_kind: str) -> str:
-    """Return how a new call gets an answer; databases and files are never asked live."""
+    """Return the way in which a new call gets an answer; databases and files are never live."""
     peculiar: dict[str, str] = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: "", Kind.FILE: ""}
     option = peculiar.get(call_kind, f"--live {call_kind}")
     make = f"make it for real and keep it with `freezeframe replay RUN {option} -o DIR`, or "

@@ -1,4 +1,4 @@
-"""A list of runs as text: a table, and below a run the words that it was found by and its first error. Pure."""
+"""A list of runs as text: a table, and below a run the matching words and its first error. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER: Final = ("run", "started", "entry", "input", "steps", "tokens", "time",
 
 
 def runs_text(page: RunPage, *, width: int) -> str:
-    """Return the runs as a table; empty if there are no runs."""
+    """Return the runs as a table; empty without runs."""
     narrow = width < WIDE
     rows = [_cells(row, narrow=narrow) for row in page.rows]
     titles, right = _HEADER, (4, 5, 6)

@@ -1,6 +1,6 @@
-"""What the calls of a run took: time, and cost at list price. Pure.
+"""Time, and cost at list price, of a run's calls. Pure.
 
-In a replay, an answer from the recording counts as it was recorded, and a call that was made for real as it was now. The
+In a replay, an answer from the recording counts with its recorded values, and a live call with its own. The
 program's own code is not counted.
 """
 
@@ -21,9 +21,9 @@ class Spent:
     ms: float = 0.0
     """Time in calls; calls inside others are part of these."""
     usd: float = 0.0
-    """The costs that are known."""
+    """The sum of known costs."""
     unknown: int = 0
-    """Calls of models whose cost is not known: no list price, or no count of tokens."""
+    """Number of model calls with an unknown cost: no list price, or no count of tokens."""
 
     def __add__(self, other: Spent) -> Spent:
         """Return the sums of both."""
@@ -31,7 +31,7 @@ class Spent:
 
 
 def spent_by(fixture: Fixture, served: Collection[int] | None = None) -> Spent:
-    """Return what a run's calls took; with `served`, only these steps and what is inside them."""
+    """Return time and cost of a run's calls; with `served`, only of these steps and the calls inside them."""
     chosen = [step for step in fixture.steps if served is None or step.number in served or step.inside in served]
     return spent_on(chosen)
 

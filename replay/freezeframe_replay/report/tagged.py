@@ -11,7 +11,7 @@ from freezeframe_schemas.wire.document import as_object, parse
 
 _CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
 _CUT_KEYWORDS: Final = re.compile(r'\], ?"?(?:k|kw|kwa|kwar|kwarg|kwargs(?:"|": ?|": ?\{|": ?\{\})?)?…$')
-"""The end of a preview that is cut after the arguments, where their envelope goes on."""
+"""The end of a preview that is cut after the arguments, inside their envelope."""
 
 
 def call_text(name: str, text: str) -> str:
@@ -43,7 +43,7 @@ def input_text(text: str) -> str:
 
 
 def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
-    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome; of a generator also what it yielded before."""
+    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome; for a generator also the items before."""
     if text is None:
         return "not recorded"
     raised = error_text(text)

@@ -1,8 +1,9 @@
 """Transcript: a run as one conversation that shows each message once. Pure.
 
-A model call sends its whole history again. What is shown of it is what no earlier call of the same conversation had: two
-calls are one conversation if the messages of one begin those of the other, or if one names the other's response. A call of a
-tool is one card: what the model asked for, what the tool answered, and what the model received where that differs.
+A model call sends its whole history again. Only the parts that no earlier call of the same conversation had are
+shown: two calls are one conversation if the messages of one begin those of the other, or if one names the
+other's response. A call of a tool is one card: the model's request, the tool's result, and the text that the
+model received if it differs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     genai.REQUEST_STOP_SEQUENCES: "stop",
     genai.REQUEST_PARAMETERS: "other parameters",
 }
-"""What a change of is worth a line, by the name that people know."""
+"""Settings whose changes are shown, by their usual names."""
 _SETTING: Final = 100
 """Characters of a setting that are shown."""
 _CUT: Final[Mapping[Completion, str]] = {
@@ -56,17 +57,17 @@ _CUT: Final[Mapping[Completion, str]] = {
     Completion.NONE: "no answer",
 }
 _MAX_CONVERSATIONS: Final = 50
-"""Conversations in which a call's history is looked for, the latest first."""
+"""Conversations in which a call's history is searched, the latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A model call: what was new in its request, and its answer."""
+    """A model call: the new part of its request, and its answer."""
 
     node: Node
     conversation: int
     changes: tuple[str, ...] = ()
-    """What changed since the previous call of the conversation, apart from the new messages."""
+    """Changes since the previous call of the conversation, apart from the new messages."""
     instructions: str = ""
     """The system prompt, if it is new or changed."""
     tools: tuple[str, ...] = ()
@@ -76,9 +77,9 @@ class Turn:
     model: str = ""
     finish: str = ""
     cut: str = ""
-    """How the answer ended, if not as its protocol ends one."""
+    """The end of the answer, if not by its protocol."""
     error: str = ""
-    """What the provider or the client reported."""
+    """Error of the provider or the client."""
     first_chunk_ms: float | None = None
 
 
@@ -97,7 +98,7 @@ def make_transcript(run: Run, outline: Outline | None = None) -> Transcript:
 
 @dataclass(slots=True, kw_only=True)
 class _Conversation:
-    """State of a conversation, from which the additions of the next call follow."""
+    """State of a conversation, for finding the additions of the next call."""
 
     number: int
     lane: Lane
@@ -127,7 +128,7 @@ class _Reader:
         self._items: list[Turn | TranscriptCall] = []
         self._conversations: list[_Conversation] = []
         self._answered: set[str] = set()
-        """Keys of the messages that a model gave: in a later request they are not new."""
+        """Keys of a model's own messages: in a later request they are not new."""
         self._asked = AskedCalls()
         self._number = 0
         self._ids = bool(run.exchanges)
@@ -244,7 +245,7 @@ class _Reader:
     def _find(
         self, text: str, previous: str, lane: Lane, start_ns: int
     ) -> tuple[_Conversation | None, list[JsonObject], list[str]]:
-        """Return the conversation that a call continues, its messages that are not in there, and what became of the others."""
+        """Return the conversation that a call continues, its new messages, and the changes of the others."""
         recent = self._conversations[: -_MAX_CONVERSATIONS - 1 : -1]
         recent.sort(key=lambda item: nearness(item.lane, lane), reverse=True)  # stable: the nearest lane, then the latest
         if previous:
@@ -396,7 +397,7 @@ def reported(span: SpanRecord, exchange: Exchange | None) -> Mapping[str, Attrib
 
 
 def call_texts(span: SpanRecord, exchange: Exchange | None) -> tuple[str, str, str]:
-    """Return what was asked, what was answered, and the error."""
+    """Return the request, the answer, and the error."""
     if exchange is None:
         attribute_names = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY)
         answered = (genai.TOOL_CALL_RESULT, genai.RETRIEVAL_DOCUMENTS)
@@ -418,7 +419,7 @@ def readable_body(exchange: Exchange) -> str:
 
 
 def error_of(span: SpanRecord, exchange: Exchange | None, said: Mapping[str, AttributeValue]) -> str:
-    """Return what the client raised and what the provider reported, a line each."""
+    """Return the client's exception and the provider's error, a line each."""
     raised = error_text(exchange.error) if exchange is not None and exchange.error else ""
     reported = text_of(said, genai.RESPONSE_ERROR)
     failed = span.status_code is StatusCode.ERROR
@@ -427,7 +428,7 @@ def error_of(span: SpanRecord, exchange: Exchange | None, said: Mapping[str, Att
 
 
 def first_chunk_ms(exchange: Exchange | None) -> float | None:
-    """Return when the first chunk of a stream came, after the start of the call; None if there is no stream."""
+    """Return the time of a stream's first chunk, after the start of the call; None without a stream."""
     if exchange is None or len(exchange.response.chunks) < 2:
         return None
     return exchange.response.chunks[0].offset_ns / 1e6
@@ -440,8 +441,7 @@ def text_of(said: Mapping[str, AttributeValue], name: str) -> str:
 
 
 # -- Calls of tools that models asked for, and which of them a result belongs to. Pure ---------------------------------
-# Ids decide, then names and arguments. Conversations that go on side by side may number their calls alike; then the
-# lanes decide.
+# Ids decide, then names and arguments. Parallel conversations may number their calls alike; then the lanes decide.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,20 +452,20 @@ class TranscriptCall:
     name: str
     arguments: str
     node: Node | None
-    """The recorded call; None if the model asked for one and none was recorded."""
+    """The recorded call; None if the model requested one and none was recorded."""
     result: str = ""
-    """What it answered; of a retriever the same as `documents`, if these could be read."""
+    """Its result; for a retriever the same as `documents`, if these could be read."""
     received: str = ""
-    """What the model received, if that is not the result."""
+    """The text that the model received, if that is not the result."""
     error: str = ""
     documents: tuple[FoundDocument, ...] = ()
     requested_in_step: int | None = None
-    """Step of the model call that asked for it."""
+    """Step of the model call that requested it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AnnouncedCall:
-    """A call that a model asked for, until its result is met."""
+    """A call that a model requested, until its result is found."""
 
     call: TranscriptCall
     turn: int
@@ -474,12 +474,12 @@ class AnnouncedCall:
     """Index of the part in the turn's answer."""
     id: str | None
     conversation: int
-    """Number of the conversation that it was asked for in."""
+    """Number of the conversation in which it was requested."""
     lane: Lane
 
 
 class AskedCalls:
-    """The calls that models asked for, until the result of each is met."""
+    """The calls that models requested, until the result of each is found."""
 
     def __init__(self) -> None:
         self._open: list[AnnouncedCall] = []
@@ -506,9 +506,10 @@ class AskedCalls:
         return max(equal, key=lambda item: nearness(item.lane, lane))
 
     def call_announced_in(self, call_id: JsonValue, conversation: int, lane: Lane, history: str) -> AnnouncedCall | None:
-        """Return the call whose result a conversation holds: one of its own, else of the nearest lane.
+        """Return the call whose result a conversation contains: one of its own, else of the nearest lane.
 
-        A conversation that was not known before (`history`) names its calls itself, and only a call like that is meant.
+        A conversation that was not known before (`history`) describes its calls itself, and only a matching
+        call counts.
         """
         found = [item for item in reversed(self._open) if item.id is not None and item.id == call_id]
         own = [item for item in found if item.conversation == conversation]

@@ -1,7 +1,7 @@
 """Transcripts as plain text, for readers that page through them. Pure.
 
-A line that begins with ``step`` is ours. Lines of the recording are behind a label or indented by four blanks, so that no
-recorded text can pass for another step.
+A line that begins with ``step`` is ours. Lines of the recording follow a label or are indented by four blanks,
+so that no recorded text can pose as another step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Passage:
     """One call of a transcript as text."""
 
     step: int | None
-    """None for a call that no exchange was recorded of."""
+    """None for a call without a recorded exchange."""
     text: str
 
 

@@ -1,7 +1,7 @@
-"""What the replay service's HTTP API answers: a handler for each route of `api`, whose docstring describes it there.
+"""Handlers of the replay service's HTTP API: one for each route of `api`, whose docstring describes it there.
 
-What runs the agent's code, asks SQL or writes a label requires the token, a browser's cookie is not enough. What a request can
-name is a run, a step and texts, never a command, a folder or a policy. Nothing but labels is written.
+Running the agent's code, SQL and writing labels require the token, a browser's cookie is not enough. A request
+can name a run, a step and texts, never a command, a folder or a policy. Only labels are written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class About:
     version: str
     """Of freezeframe."""
     store: str
-    """Where SQL is answered directly, over ClickHouse's HTTP interface, with the same token."""
+    """Address for direct SQL, over ClickHouse's HTTP interface, with the same token."""
     description: str
     """Path of the OpenAPI description."""
 
@@ -207,7 +207,7 @@ async def _replayed(
     edit: Edit | None = None,
     runs_tools: RunTools = NO_TOOLS,
 ) -> web.Response:
-    """Re-enact a fixture, after what is being re-enacted already; the pages list it, too.
+    """Re-enact a fixture, after a running replay; the pages list it, too.
 
     Raises:
         FreezeframeError: the replay could not be made.

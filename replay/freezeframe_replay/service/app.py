@@ -53,11 +53,11 @@ LOOPBACK: Final = "127.0.0.1"
 _OPEN: Final = frozenset({"/healthz", "/enter"})
 """Paths that are answered without token and cookie. A probe carries neither, and the link sets the cookie."""
 _FOR_PROGRAMS: Final = ("/api/", "/links", "/healthz")
-"""How the paths begin whose errors are JSON; all others are pages, and so are their errors."""
+"""Prefixes of paths with errors in JSON; all others are pages, and so are their errors."""
 _COMPRESSED_FROM: Final = 1000
-"""Bytes below which compressing an answer gains nothing."""
+"""Size from which answers are compressed."""
 _SWEEP_S: Final = 3600.0
-"""How often the service looks for kept replays whose runs are gone: as often as the collector drops what has expired."""
+"""Interval at which the service removes kept replays of missing runs: that of the collector's sweeps."""
 _HEADERS: Final = {
     **ANSWER_HEADERS,
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
@@ -206,7 +206,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _closed(request: web.Request) -> web.Response:
-    """Explain how to get in to a client with neither token nor cookie."""
+    """Explain access to a client with neither token nor cookie."""
     if request.path.startswith("/api/"):
         text = "expected `authorization: Bearer TOKEN`; the token is in the file reader-token of the data directory"
         answer = web.json_response({"error": text}, status=401)

@@ -1,7 +1,8 @@
 """The replays that the service has made, in the data directory: the newest ones, redacted as their runs are, gone with them.
 
-A folder for each replay: `replay.json` says which it is, `report.json.gz` what it found, and `fixture` holds the run that a
-replay with live answers became. What was replayed is not among them: it is made again from the stored run.
+A folder for each replay: `replay.json` identifies it, `report.json.gz` has its findings, and `fixture` the run
+that a replay with live answers became. The replayed fixture is not among them: it is made again from the stored
+run.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class _Kept:
     folder: str
     code: str = ""
     edit: str
-    """What was changed, as JSON; empty if nothing was."""
+    """The change, as JSON; empty without one."""
     spent: Spent | None
     error: str
     do: str
     not_kept: str
-    """Why the run that a replay with live answers became is not there."""
+    """Reason why the run of a replay with live answers is missing."""
 
 
 class History:
@@ -125,7 +126,7 @@ class History:
             self.forget(old)
 
     def open(self, noted: Noted, load: Callable[[str], Run]) -> Job:
-        """Return a kept replay, with what was replayed made again from its run.
+        """Return a kept replay, with its fixture made again from the run.
 
         Raises:
             RunError: the run is gone, and with it the replay; or it has changed since.
@@ -174,7 +175,7 @@ class History:
         shutil.rmtree(self._folder(noted), ignore_errors=True)
 
     def forget_gone(self, store: RunStore, changed: Collection[str] = ()) -> None:
-        """Remove the replays of runs that the store has no longer, and of those that were `changed`.
+        """Remove the replays of runs that are no longer in the store, and of `changed` ones.
 
         Raises:
             StoreError: the store does not answer.
@@ -237,7 +238,7 @@ def _edit_of(text: str) -> Edit | None:
 
 
 def _digest(fixture: Fixture) -> str:
-    """Return what distinguishes a run from one that was redacted again or went on."""
+    """Return a digest that changes if the run is redacted again or goes on."""
     steps = [(step.key, step.exchange.response.body) for step in fixture.steps]
     return hashlib.sha256(
         repr((fixture.entry.input, fixture.entry.outcome, steps)).encode("utf-8", "surrogatepass")

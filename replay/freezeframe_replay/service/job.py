@@ -1,4 +1,4 @@
-"""One replay of the service: what is replayed, what it found so far, and how to end it."""
+"""One replay of the service: its fixture, its findings so far, and the way to end it."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ class Job(Replay):
     runs_tools: RunTools = NO_TOOLS
     cancelled: threading.Event = field(default_factory=threading.Event)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when something of this has changed; then another one takes its place."""
+    """Set when the job has changed; then another event takes its place."""

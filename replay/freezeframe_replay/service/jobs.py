@@ -1,6 +1,6 @@
-"""The replays that the service makes and has made: how far the running one is, and what each found.
+"""The running and past replays of the service: progress and findings.
 
-The newest ones are at hand. What has ended is in the data directory as well (`history`), for after a restart.
+The newest ones are in memory. Ended ones are also in the data directory (`history`), to survive a restart.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Jobs:
     ) -> Job:
         """Start a replay as soon as no other runs: of a run, or of the fork that `edit` made of the run `origin`.
 
-        If `live`, the models are asked for real where the recording holds no answer. The tools `runs_tools` run on the
+        If `live`, model calls without a recorded answer are made for real. The tools `runs_tools` run on the
         recorded calls.
         """
         origin = origin or fixture
@@ -162,7 +162,7 @@ def _move(job: Job, served: int) -> None:
 
 
 def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], None]) -> None:
-    """Replay, and note what it found, and what it made for real."""
+    """Replay, and note the findings, and the live calls."""
     if job.cancelled.is_set():
         raise ReplayError("the replay was cancelled")
     job.code, _ = compare_commits(job.fixture.environment, job.folder)
@@ -178,7 +178,7 @@ def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], Non
 
 
 def _note_live(job: Job, report: Report, spans: Path, keys: Path) -> None:
-    """Note what the live calls answered and cost, and the run that the replay became, if it came to an end."""
+    """Note answers and costs of the live calls, and the resulting run if the replay finished."""
     run = live_run(job.fixture, spans)
     made = None if run is None else live_steps(run, report)
     job.made_live = made or {}

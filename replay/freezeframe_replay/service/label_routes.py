@@ -1,4 +1,4 @@
-"""Labels and notes: what a reader says of a run or a step. Redacted as the run is, before they leave this process."""
+"""Labels and notes of readers on a run or a step. Redacted like the run, before they leave this process."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _MAX_NOTE_LENGTH: Final = 10_000
 
 @ROUTES.post("/runs/{run}/labels")
 async def label_run(request: web.Request) -> web.Response:
-    """Keep what the form of our own page says of a run or a step, and lead back to it."""
+    """Keep the label from our own page's form for a run or a step, and redirect back to it."""
     trace_id, step = await keep_label(request, await own_form(request))
     return see(f"/runs/{quote(trace_id)}{'' if step is None else f'/steps/{step}'}")
 
 
 async def keep_label(request: web.Request, given: Mapping[str, object]) -> tuple[str, int | None]:
-    """Keep what a form or a program says of a run or a step; return the run's trace id, and the step.
+    """Keep a label from a form or a program for a run or a step; return the run's trace id, and the step.
 
     Raises:
         web.HTTPBadRequest: not a label, or too much of it.
@@ -69,7 +69,7 @@ def _keep(request: web.Request, step: int | None, label: str, note: str) -> str:
 
 
 def _redacted(text: str, run: Run, home: Home) -> str:
-    """Return a text redacted as the run is: with its policy, and its key if that is here."""
+    """Return a text redacted like the run: with its policy, and its key if available."""
     redaction = freeze(run).redaction
     if not text or not redaction.policy:
         return text

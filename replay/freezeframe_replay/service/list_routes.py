@@ -71,7 +71,7 @@ async def show_runs(request: web.Request) -> web.Response:
 
 @ROUTES.post("/views")
 async def change_views(request: web.Request) -> web.Response:
-    """Keep the list that a form of our own page was on by a name, or forget one, and lead back to the list.
+    """Keep the list of our own page's form under a name, or forget one, and redirect to the list.
 
     Raises:
         web.HTTPBadRequest: the name is empty or too long, or there are too many.
@@ -101,7 +101,7 @@ def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:
 
 
 def _version(page: RunPage, labels: Mapping[str, Label]) -> str:
-    """Return what changes as the list does."""
+    """Return a value that changes with the list."""
     shown = [labels.get(row.trace_id) for row in page.rows]
     return f'"{hashlib.sha256(repr((page, shown)).encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 

@@ -1,9 +1,9 @@
-"""What the replay service does with a run: re-enact it as recorded, or with one thing changed.
+"""Actions of the replay service on a run: re-enact it as recorded, or with one thing changed.
 
-Both are what `freezeframe replay` and `freezeframe experiment fork` do next to the data directory. A request names a stored
+Both equal `freezeframe replay` and `freezeframe experiment fork` next to the data directory. A request names a stored
 run and, for a fork, a step and a text; never a command, a folder or a policy. The model is asked for real only if the
-service was started with `--allow-live`, and the form says so. Nothing is written to the project: what is kept there is
-downloaded. A replay runs while its page waits for it, and the service keeps what it found (`jobs`).
+service was started with `--allow-live`, and the form says so. The project is not changed: files to keep are
+downloaded. A replay runs while its page waits for it, and the service keeps the findings (`jobs`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from freezeframe_schemas.run import Run
 ROUTES: Final = web.RouteTableDef()
 
 _FIRST_WAIT_S: Final = 2.0
-"""How long a form waits for its replay, so that a short one is not seen running."""
+"""Time that a form waits for its replay, so that a short one is not shown as running."""
 _MAX_WAIT_S: Final = 20.0
-"""How long a page waits for a step to be answered."""
+"""Maximum time that a page waits for the next answered step."""
 
 
 @ROUTES.post("/runs/{run}/replay")
@@ -79,7 +79,7 @@ async def fork_run(request: web.Request) -> web.Response:
 
 @ROUTES.post("/replays/{number}/live")
 async def go_on_live(request: web.Request) -> web.Response:
-    """Replay once more, for a form of our own page, and ask the model for real where the recording holds no answer."""
+    """Replay once more, for a form of our own page, and make model calls without a recorded answer for real."""
     _asks_live(request, {**await own_form(request), "live": "1"})
     job = await _job(request)
     again = request.app[JOBS].start(
@@ -100,7 +100,7 @@ async def run_changed_tools(request: web.Request) -> web.Response:
 
 @ROUTES.get("/replays/{number}")
 async def show_replay(request: web.Request) -> web.Response:
-    """Show what a replay found or how far it is; with `after`, once it is further than that."""
+    """Show the findings or the progress of a replay; with `after`, once it is further than that."""
     job = await _job(request)
     if "after" in request.query:
         seen = number_of(request.query, "after")
@@ -129,7 +129,7 @@ async def cancel_replay(request: web.Request) -> web.Response:
 
 @ROUTES.get("/replays/{number}/calls")
 async def show_call(request: web.Request) -> web.Response:
-    """Show one call of a replay: where the program was, with its variables, and the answer that it got."""
+    """Show one call of a replay: the program's place and variables, and the answer that it got."""
     job = await _job(request)
     if job.report is None:
         return see(f"/replays/{job.number}")
@@ -193,10 +193,10 @@ def _asks_live(request: web.Request, form: Mapping[str, object]) -> bool:
 
 
 def _edit(editable: Editable, text: str) -> Edit:
-    """Return the change that puts the text in place of what was recorded.
+    """Return the change that replaces the recorded value with the text.
 
     Raises:
-        FixtureError: the text is not JSON where that is expected.
+        FixtureError: the text is not JSON although JSON is expected.
     """
     targets = {EditedPart.INPUT: Target.INPUT, EditedPart.RESULT: Target.RESULT, EditedPart.TEXT: Target.RESPONSE}
     value: Any = text
@@ -209,7 +209,7 @@ def _edit(editable: Editable, text: str) -> Edit:
 
 
 async def _started(request: web.Request, job: Job) -> web.Response:
-    """Lead to a replay's page: of a short one, to what it found."""
+    """Redirect to a replay's page, or for a short one to its findings."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(job.moved.wait(), _FIRST_WAIT_S)
     return see(f"/replays/{job.number}")
@@ -224,5 +224,5 @@ async def _job(request: web.Request) -> Job:
 
 
 def folder_of(home: Home) -> Path:
-    """Return where the agent is started: next to ``.freezeframe``, or where the service was started."""
+    """Return the folder in which the agent is started: next to ``.freezeframe``, or that of the service."""
     return home.directory.parent if home.directory.name == NAME else Path.cwd()

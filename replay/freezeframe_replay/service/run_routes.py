@@ -117,7 +117,7 @@ def _step(request: web.Request, found: _T | None) -> _T:
 
 
 def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:
-    """Return span id -> what the call cost, None if that is not known; the store is asked once for a run that is open."""
+    """Return span id -> cost of the call, None if unknown; the store is queried once for an open run."""
     if reading.costs is None:
         called = any(node.kind == Kind.MODEL for node in reading.outline.nodes)
         reading.costs = request.app[STORE].use(lambda store: costs_of_calls(store, reading.run.trace_id)) if called else {}

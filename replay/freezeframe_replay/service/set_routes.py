@@ -91,7 +91,7 @@ async def show_set(request: web.Request) -> web.Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A dataset's runs, and what came of each with the candidates that were tried."""
+    """A dataset's runs, and the result of each with the tried candidates."""
 
     name: str
     rows: Sequence[SetRow]
@@ -105,7 +105,7 @@ class Grid:
 
 
 def read_grid(request: web.Request) -> Grid:
-    """Return what there is of the set that the address names.
+    """Return the grid of the set that the address names.
 
     Raises:
         web.HTTPNotFound: there is no such set.
@@ -138,7 +138,7 @@ def set_names(app: web.Application) -> list[str]:
 
 
 def list_sets(app: web.Application) -> list[SetInList]:
-    """Return the datasets, each with the names of its results; for one that is not readable, what is wrong with it."""
+    """Return the datasets, each with the names of its results; for an unreadable one, the fault."""
     folder = folder_of(app[HOME]) / _SETS
     found: list[SetInList] = []
     for name in set_names(app):

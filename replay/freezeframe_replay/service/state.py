@@ -1,4 +1,4 @@
-"""What the handlers of the replay service share: what an application holds, and how they read a run and write a page."""
+"""Shared by the handlers of the replay service: the application's state, reading a run and writing a page."""
 
 from __future__ import annotations
 

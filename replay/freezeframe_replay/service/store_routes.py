@@ -62,7 +62,7 @@ _BY_TABLE: Final = (
 
 @ROUTES.get("/failures")
 async def show_failures(request: web.Request) -> web.Response:
-    """Show similar failures in groups, each with its newest run and what its last replay found."""
+    """Show similar failures in groups, each with its newest run and the findings of its last replay."""
     since = request.query.get("since") or LATELY
     try:
         length_s = age_s(since)
@@ -100,7 +100,7 @@ async def replay_failures(request: web.Request) -> web.Response:
 
 
 def _fixtures(store: RunStore, runs: Sequence[str]) -> list[Fixture]:
-    """Return the fixtures of runs; those that cannot be re-enacted are left out, and their pages say why."""
+    """Return the fixtures of runs; those that cannot be re-enacted are left out, and their pages give the reason."""
     made: list[Fixture] = []
     for run in runs:
         try:
@@ -149,7 +149,7 @@ def _answer(store: RunStore, query: str) -> SqlAnswer | None:
 
 @ROUTES.get("/health")
 async def show_health(request: web.Request) -> web.Response:
-    """Show how the services do: rates, lag, log, what was rejected and redacted, disk, versions."""
+    """Show the health of the services: rates, lag, log, rejections, redactions, disk, versions."""
     home = request.app[HOME]
     reported = await asyncio.to_thread(status, home)
     wrong = ""
@@ -178,7 +178,7 @@ def _tables(store: RunStore) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def _sizes(home: Home) -> list[Size]:
-    """Return what each part of the data directory takes on the disk."""
+    """Return the disk usage of each part of the data directory."""
     found: list[Size] = []
     parts = sorted(home.directory.iterdir()) if home.directory.is_dir() else []
     for part in parts:

@@ -1,7 +1,8 @@
-"""Runs from backends other than ours: the spans of one trace, from wherever the agent's OTLP went.
+"""Runs from other backends: the spans of one trace, from any receiver of the agent's OTLP.
 
-A replay needs only the spans, so any backend will do that returns every attribute as it was sent. `BACKENDS` lists
-those that are read over HTTP, with what lists their newest runs; filters and SQL need our own tables.
+A replay needs only the spans, so any backend that returns every attribute unchanged will do. `BACKENDS` has
+those that are read over HTTP, with the functions that list their newest runs; filters and SQL need our own
+tables.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ SELECT
     arrayMap(moment -> toUnixTimestamp64Nano(moment), Events.Timestamp) AS EventTimes,
     Events.Name AS EventNames, Events.Attributes AS EventAttributes,
     Links.TraceId AS LinkTraces, Links.SpanId AS LinkSpans, Links.TraceState AS LinkStates, Links.Attributes AS LinkAttributes
-FROM {table} WHERE TraceId = {{trace_id:String}} LIMIT 1 BY SpanId"""
+FROM {table} WHERE TraceId = {{trace_id:String}} LIMIT 1 BY SpanId
+"""
 
 
 _LIST: Final = """
@@ -53,7 +55,8 @@ SELECT
     argMin(SpanName, (ParentSpanId != '', Timestamp)) AS name,
     argMin(Duration, (ParentSpanId != '', Timestamp)) / 1e6 AS ms,
     argMin(StatusCode, (ParentSpanId != '', Timestamp)) = 'Error' AS failed
-FROM {table} GROUP BY TraceId ORDER BY start_time_unix_nano DESC LIMIT {{limit:UInt32}}"""
+FROM {table} GROUP BY TraceId ORDER BY start_time_unix_nano DESC LIMIT {{limit:UInt32}}
+"""
 
 
 def load_exported_spans(url: str, trace_id: str) -> list[SpanRecord]:
@@ -133,13 +136,13 @@ class Get(Protocol):
     """Makes a request."""
 
     def __call__(self, url: str, *, post: JsonObject | None = None) -> Any:
-        """Return the JSON value at the URL, which is asked with POST if there is something to post."""
+        """Return the JSON value at the URL, requested with POST if there is a body."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """A run in a backend's list, with as much as the list shows."""
+    """A run in a backend's list, with the facts that the list shows."""
 
     trace_id: str
     start_time_unix_nano: int
@@ -249,7 +252,7 @@ def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[List
 
 
 def _otlp_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
-    """Jaeger and Tempo have paths of their own for searches."""
+    """Jaeger and Tempo have special paths for searches."""
     if path.endswith("/api/v3/traces"):
         yield from _jaeger_runs(f"{base}{path}", limit, get)
         return
@@ -323,7 +326,7 @@ class Backend:
     documents: Callable[[str, str, str, Get], Iterator[Any]]
     """Scheme and host, path without a slash at its end, trace id -> documents with the trace's spans, as `otlp` reads them."""
     runs: Callable[[str, str, int, Get], Iterator[ListedRun]] | None = None
-    """Scheme and host, path, how many at most -> the newest runs, the newest first; None if it lists none."""
+    """Scheme and host, path, maximum number -> the newest runs, the newest first; None if it lists none."""
 
 
 BACKENDS: Final[Mapping[str, Backend]] = {
@@ -346,7 +349,7 @@ URLS: Final[Mapping[str, str]] = {
     **{backend.form: backend.what for backend in BACKENDS.values()},
     "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
 }
-"""Form of the URL -> what it addresses. With TLS: ``+https``, ``clickhouses``."""
+"""Form of the URL -> the backend that it addresses. With TLS: ``+https``, ``clickhouses``."""
 
 
 def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.environ) -> list[SpanRecord]:
@@ -354,13 +357,13 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
 
     Args:
         url: a URL of a form in `URLS`.
-        run: a trace id, or `last` where the backend lists its runs.
+        run: a trace id, or `last` if the backend lists its runs.
         environ: where `HEADERS_VARIABLE` is read.
 
     Raises:
         ConfigError: the URL has none of these forms.
         RunError: the name is not a trace id, or the backend does not have that trace.
-        RetryableStoreError: it does not answer, or says that it cannot at the moment.
+        RetryableStoreError: it does not answer, or is not available at the moment.
         PermanentStoreError: it refuses, or answers with something other than spans.
         WireError: the spans have a form that OTLP does not allow.
     """
@@ -412,7 +415,7 @@ def _newest(url: str, environ: Mapping[str, str]) -> str:
 
 
 def _door(store: str, environ: Mapping[str, str]) -> tuple[Backend, str, str, Get]:
-    """Return the backend that a URL names, its scheme and host, the path, and what makes requests.
+    """Return the backend of a URL, its scheme and host, the path, and the function that makes requests.
 
     Raises:
         ConfigError: the URL has none of the forms.

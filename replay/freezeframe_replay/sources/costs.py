@@ -1,4 +1,4 @@
-"""What runs and their calls of models cost, as the store's view ``model_calls`` says: by its table of prices, or by the sender.
+"""Costs of runs and their model calls, from the store's view ``model_calls``: by its table of prices, or by the sender.
 
 An unknown cost never counts as zero: calls of a model without a price, or without a count of tokens, are counted separately.
 """
@@ -14,7 +14,7 @@ from typing import Final
 from freezeframe_replay.sources.store import RunRow, RunStore
 
 _FRESH_S: Final = 300.0
-"""How long to keep the cost of a run that did not grow: a changed price shows up that much later."""
+"""Time to keep the cost of a run that did not grow: a changed price shows up after that."""
 _MAX_KEPT: Final = 10_000
 CALLS: Final = """
     SELECT trace_id, span_id, cost_usd,
@@ -31,10 +31,10 @@ class Cost:
     """Cost of some model calls."""
 
     usd: float
-    """The sum of those that are known."""
+    """The sum of known costs."""
     calls: int
     unknown: int
-    """How many of them have an unknown cost."""
+    """Number of calls with an unknown cost."""
 
 
 class Costs:
@@ -82,7 +82,7 @@ def costs_of_calls(store: RunStore, trace_id: str) -> dict[str, float | None]:
 
 
 def sum_of(costs: Mapping[str, float | None]) -> Cost | None:
-    """Return what the calls of a run cost together; None if it called no model."""
+    """Return the total cost of a run's calls; None without model calls."""
     known = [usd for usd in costs.values() if usd is not None]
     return Cost(usd=sum(known), calls=len(costs), unknown=len(costs) - len(known)) if costs else None
 

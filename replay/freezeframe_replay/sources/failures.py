@@ -51,7 +51,7 @@ def list_failures(
 
     Args:
         store: the store to query.
-        limit: how many groups at most.
+        limit: maximum number of groups.
         since: only failures at or after this time.
         where: a further condition in SQL over the view ``errors``.
 

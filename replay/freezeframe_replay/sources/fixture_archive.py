@@ -3,13 +3,13 @@
 ::
 
     RUN/manifest.json, steps.json, blobs/    the fixture
-    RUN/pack.json                            what a pack holds besides, and the SHA-256 of every file
+    RUN/pack.json                            further facts of a pack, and the SHA-256 of every file
     RUN/run.html                             the page of the run
     RUN/code/...                             the agent's code
     RUN/uv.lock                              or another lock file (`LOCK_FILES`)
 
 The reader trusts nothing: it accepts these names only, in one folder or none; links, paths that lead elsewhere, more than
-`LIMIT_FILES`, and more than `LIMIT_BYTES` unpacked are refused. Code is written to the disk only if it was asked for.
+`LIMIT_FILES`, and more than `LIMIT_BYTES` unpacked are refused. Code is written to the disk only on request.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _name_in_archive(given: str) -> str | None:
 
 
 def _checked(path: Path, directory: Path, found: Mapping[str, str]) -> Pack | None:
-    """Return what ``pack.json`` says, once the files are the ones that it names; None if there is only a fixture."""
+    """Return the content of ``pack.json``, once the files match it; None if the archive has only a fixture."""
     if PACK not in found:
         other = next((name for name in found if not _FIXTURE.fullmatch(name)), None)
         if other is not None:

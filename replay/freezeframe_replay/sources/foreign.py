@@ -1,4 +1,4 @@
-"""Spans of other instrumentations that did not come through the collector: read as it reads them, and put together.
+"""Spans of other instrumentations that did not pass through the collector: read by its rules, and joined into runs.
 
 A client that is instrumented by itself, without a span around the run, sends a trace for each call. Such traces are one run if
 each carries on the conversation of the one before it.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunStore
 
 _MAX_TRACES: Final = 100
-"""Of the store, that are looked at for those of one run."""
+"""Limit of the store's traces that are examined for those of one run."""
 
 
 def in_conventions(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
@@ -46,7 +46,7 @@ def joined(traces: Iterable[Sequence[SpanRecord]]) -> list[list[SpanRecord]]:
 def continued(store: RunStore, spans: list[SpanRecord]) -> list[SpanRecord]:
     """Return the spans of a run of the store, with those of the traces that it carries on or that carry it on.
 
-    Looked for if a model call is the root of its trace: among traces of the same service and session, within an hour.
+    Searched if a model call is the root of its trace: among traces of the same service and session, within an hour.
     """
     roots = [span for span in spans if not span.parent_span_id]
     calls = {call.span.span_id for call in reported_calls(spans)}
@@ -83,7 +83,7 @@ def _belongs_to(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
 
 
 def _is_reported_again(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
-    """Return whether each call of the trace has the id of a call of the run, and says the same, or nothing: some ids repeat."""
+    """Return whether each call of the trace has the id of a call of the run, and the same or no content: some ids repeat."""
     known = {call.attributes.get(genai.RESPONSE_ID): call for call in reported_calls(run)}
     calls = reported_calls(spans)
     return bool(calls) and all(

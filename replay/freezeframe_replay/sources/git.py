@@ -1,4 +1,4 @@
-"""git, as far as recordings need it: one command, and a commit checked out next to the repository."""
+"""The parts of git that recordings need: one command, and a commit checked out next to the repository."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from freezeframe_schemas.errors import ConfigError
 
 
 def git(directory: Path, *arguments: str, given: bytes = b"", do: str | None = None, may_fail: bool = False) -> bytes:
-    """Return what a git command prints. No hook of the repository runs, and no lock is taken that is not needed.
+    """Return a git command's output. No hook of the repository runs, and no unnecessary lock is taken.
 
     Args:
         directory: where it runs.
         arguments: the command.
         given: its standard input.
-        do: what an error says to do.
-        may_fail: return what it prints as a fault, too, in place of raising it.
+        do: the remedy in an error.
+        may_fail: return the output of a failed command, too, instead of raising an error.
 
     Raises:
         ConfigError: git cannot be started, or the command failed.

@@ -1,6 +1,6 @@
 """Requests to backends: loopback goes through no proxy, a redirect is an error, and credentials become headers.
 
-What is sent is sent again while the backend is busy.
+Requests are repeated while the backend is busy.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def opener(host: str) -> urllib.request.OpenerDirector:
-    """Return what opens URLs of a host. Loopback never goes through a proxy, whatever the environment says."""
+    """Return an opener for URLs of a host. Loopback never goes through a proxy, regardless of the environment."""
     proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", LOOPBACK, "::1"} else []
     return urllib.request.build_opener(NoRedirect, *proxies)
 
 
 def deliver(request: urllib.request.Request, *, what: str, again: str, pause: Callable[[float], None] = time.sleep) -> bytes:
-    """Return the answer to a request, which is made again if the server is busy. Errors name `what`, and say how to go on.
+    """Return the answer to a request, which is made again if the server is busy. Errors name `what`, and the remedy.
 
     Raises:
         PermanentStoreError: the server refuses it.

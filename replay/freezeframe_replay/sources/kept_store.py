@@ -1,7 +1,7 @@
-"""A store that stays open between requests, and the run that was looked at last.
+"""A store that stays open between requests, and the last viewed run.
 
-Opening a connection costs several statements, and reading a large run takes seconds. Someone who goes from a run to one of its
-steps should wait for neither.
+Opening a connection costs several statements, and reading a large run takes seconds. A user who goes from a run
+to one of its steps should not wait for either.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from freezeframe_schemas.run import Run
 
 _T = TypeVar("_T")
 _FRESH_S: Final = 30.0
-"""How long before a finished run is read again: a late span shows up that much later."""
+"""Time after which a finished run is read again: a late span shows up after that."""
 
 
 class KeptStore:
@@ -32,7 +32,7 @@ class KeptStore:
         self._last: tuple[float, Run] | None = None
 
     def use(self, work: Callable[[RunStore], _T]) -> _T:
-        """Return what `work` returns; over a new connection if the kept one no longer works."""
+        """Return the result of `work`; over a new connection if the kept one no longer works."""
         url = self._find_url()
         with self._lock:
             kept = self._store if url == self._url else None

@@ -1,4 +1,4 @@
-"""Labels and notes of runs and steps, as the store's table `labels` has them. There are few, so all are kept in memory."""
+"""Labels and notes of runs and steps, from the store's table `labels`. They are few, so all are kept in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freezeframe_replay.sources.store import RunStore
 from freezeframe_schemas.errors import PermanentStoreError, StoreError
 
 _FRESH_S: Final = 20.0
-"""How long labels are kept before they are read again: one written elsewhere shows up that much later, at the next look."""
+"""Time after which labels are read again: one written elsewhere shows up after that."""
 _LABELS: Final = """
     SELECT trace_id, span_id, label, note, author, applied_at FROM labels FINAL
     WHERE label != '' OR note != '' ORDER BY applied_at DESC LIMIT 20000

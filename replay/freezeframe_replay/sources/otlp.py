@@ -31,7 +31,7 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
     """Return the spans of one JSON value that holds OTLP in any of the forms above.
 
     Raises:
-        WireError: a field has a form that OTLP does not allow; the message says where.
+        WireError: a field has a form that OTLP does not allow; the message names the place.
     """
     try:
         value: Any = _plain(document)
@@ -112,7 +112,7 @@ _STATUSES: Final = {"OK": StatusCode.OK, "ERROR": StatusCode.ERROR}
 _MADE: Final = {"span.kind", "otel.status_code", "otel.status_description", "w3c.tracestate"} | {
     f"otel.{name}.{part}" for name in ("scope", "library") for part in ("name", "version")
 }
-"""Tags that were no attributes of the span."""
+"""Tags that do not come from attributes of the span."""
 _HEX: Final = re.compile(r"[0-9a-f]{1,32}")
 
 

@@ -106,7 +106,9 @@ def messages_of(path: Path) -> Iterator[bytes]:
 
 
 def read_message(body: bytes) -> tuple[str, Decoded]:
-    """Return the signal of a message and its spans; log records are spans, too. Both kinds look alike but for what is in them.
+    """Return the signal of a message and its spans; log records are spans, too.
+
+    Both kinds have the same form and differ only in their content.
 
     Raises:
         WireError: it is not OTLP protobuf with spans or log records in it.

@@ -1,7 +1,7 @@
 """The OTLP requests in a file, one by one, unread: lines of JSON, one JSON document, protobuf, or protobuf after its length.
 
-What the OpenTelemetry Collector's file exporter writes, and what any exporter would send. For handing them on, not for reading:
-a line or a framed message is all that is held at once.
+They come from the OpenTelemetry Collector's file exporter, or are those that any exporter would send. For
+forwarding, not for reading: only one line or framed message is held at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What may be passed on: nothing that was never redacted, unless the user insists."""
+"""Refuse to pass on runs that were never redacted, unless the user insists."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def policies_of(spans: Iterable[SpanRecord]) -> set[str]:
 
 
 def refuse_bare(run_id: str, policies: Iterable[str], *, made: str, anyway: str) -> None:
-    """Refuse to pass on a run of which anything went through no policy, or through the one that redacts nothing.
+    """Refuse to pass on a run with parts that went through no policy, or through one that redacts nothing.
 
     Args:
         run_id: the run's id.
         policies: the policies that its parts went through.
-        made: what is made of it.
-        anyway: how to make it all the same.
+        made: the intended output.
+        anyway: the option that allows it all the same.
 
     Raises:
         ConfigError: it is such a run.

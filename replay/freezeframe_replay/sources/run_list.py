@@ -1,6 +1,6 @@
-"""The list of runs as a page shows it: filtered, sorted, a hundred at a time, with what the words were found in.
+"""The list of runs as a page shows it: filtered, sorted, a hundred at a time, with snippets around matching words.
 
-A page begins after a run, not at a number, so that runs which arrive meanwhile move nothing.
+A page begins after a run, not at a number, so that new runs do not shift it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from freezeframe_schemas.tables.run_list import (
 
 _BEFORE: Final = 60
 _SNIPPET: Final = 200
-"""Characters of a snippet of the view `search`, and how many of them are before the words."""
+"""Characters of a snippet of the view `search`, and those before the words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +37,10 @@ class RunQuery:
 
     words: str = ""
     chosen: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Name in `FACETS` -> the value that runs have to have."""
+    """Name in `FACETS` -> the required value."""
     since: dt.datetime | None = None
     session: str = ""
-    """The conversation that runs have to be of."""
+    """The required conversation."""
     status: str = ""
     """One of `STATUSES`."""
     sort: str = NEWEST
@@ -64,15 +64,15 @@ class RunPage:
     """Number of the first row among all that match."""
     total: int = 0
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Choice of a status -> how many runs match everything else."""
+    """Choice of a status -> number of runs that match everything else."""
     facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict[str, Sequence[tuple[str, int]]])
-    """Name in `FACETS` -> values with how many runs that match everything have them."""
+    """Name in `FACETS` -> its values with the number of matching runs."""
     times: Mapping[str, Sequence[tuple[str, int, int]]] = field(default_factory=dict[str, Sequence[tuple[str, int, int]]])
     """Name in `TIMES` -> times, the latest first, with how many runs began then, and how many of these failed."""
     snippets: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Trace id -> the text around the words, for runs in whose payloads they were found."""
+    """Trace id -> the text around the words, for runs with the words in payloads."""
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
-    """Trace id -> what the run's calls of models cost, if it was asked for."""
+    """Trace id -> cost of the run's model calls, if requested."""
 
     @property
     def last(self) -> int:
@@ -81,12 +81,12 @@ class RunPage:
 
 
 def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, has_labels: bool = False) -> RunPage:
-    """Return a page of the runs that a query names, and how many there are.
+    """Return a page of the runs that match a query, and their number.
 
     Args:
-        store: where they are.
-        query: which of them.
-        costs: where their costs are kept; none are returned without it.
+        store: the store to query.
+        query: filter, order and start of the page.
+        costs: source of their costs; without it, none are returned.
         has_labels: whether runs of the store have labels to narrow the list down by.
 
     Raises:

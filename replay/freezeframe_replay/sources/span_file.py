@@ -75,7 +75,7 @@ def load_runs_below(directory: Path) -> list[Run]:
 
 
 def pick_run(path: Path, runs: list[Run], run: str) -> Run:
-    """Return that of a path's runs that is named; raises as `load_run_of_file`. By default, one with content comes first."""
+    """Return the named run of a path's runs; raises as `load_run_of_file`. By default, one with content comes first."""
     if not runs:
         raise RunError(f"{path}: holds no spans", do="record into it: freezeframe run --file FILE -- python agent.py")
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run]
@@ -91,7 +91,7 @@ def pick_run(path: Path, runs: list[Run], run: str) -> Run:
 
 
 def others_of(path: Path, runs: list[Run], taken: Run) -> str:
-    """Return a line that names the other runs of a path and what was taken, or an empty result with content."""
+    """Return a line that names the other runs of a path and the chosen one; empty if it was named."""
     others = [item.trace_id for item in runs if item is not taken and _has_content(item)]
     if not others:
         return ""

@@ -74,7 +74,7 @@ class RunRow:
     models: Sequence[str]
     tools: Sequence[str]
     level: int
-    """How far it can be re-enacted, see `freezeframe_schemas.run.LEVELS`."""
+    """Its level of re-enactment, see `freezeframe_schemas.run.LEVELS`."""
 
 
 RUN_COLUMNS: Final = tuple(RunRow.__dataclass_fields__)
@@ -160,7 +160,7 @@ def load_stored(store: RunStore, name: str) -> Run:
 
 
 def with_standing(run: Run, store: RunStore) -> Run:
-    """Return the run with what only the store knows of it: whether a replay of it was identical."""
+    """Return the run with a fact from the store: whether a replay of it was identical."""
     return replace(run, verified=store.is_verified(run.trace_id))
 
 
@@ -185,7 +185,7 @@ class RunStore:
         return spans or self._load(self.find(run))
 
     def is_settled(self, trace_id: str) -> bool:
-        """Return whether the run's stored spans have been searched for everything that was found in it."""
+        """Return whether the run's stored spans have been searched for all values found in it."""
         request = RunList(columns=("settled",), is_named=True, is_counted=False)
         return all(settled for (settled,) in self._listed(request, {"_run": trace_id}))
 
@@ -259,13 +259,13 @@ class RunStore:
         """Return runs, the newest first unless `order` says otherwise.
 
         Args:
-            limit: how many at most.
+            limit: maximum number.
             statuses: only with one of these; any if empty.
             session: only of this conversation.
             since: started at or after this time.
             where: a further condition in SQL over the view ``runs``.
             parameters: values for ``{name:Type}`` in `where`.
-            order: what to sort by in SQL, our own text; the newest first if empty.
+            order: sort order in SQL, our own text; the newest first if empty.
 
         Raises:
             PermanentStoreError: the condition is not valid SQL, or names an unknown column.
@@ -372,7 +372,7 @@ class RunStore:
         return f"tenant = {{_tenant:String}} AND {test}", {**parameters, "_tenant": self._tenant}
 
     def _near(self, run: str) -> list[str]:
-        """Return ids of runs that the user may have meant: the newest, those that share digits first."""
+        """Return ids of runs that the user may have meant: the newest, with those that share digits first."""
         where, values = self._where("1", {})
         _, rows = self.sql(f"SELECT trace_id, run_id FROM runs WHERE {where} ORDER BY start_time DESC LIMIT 200", values)
         names = [f"{trace_id} ({run_id})" if run_id else str(trace_id) for trace_id, run_id in rows]

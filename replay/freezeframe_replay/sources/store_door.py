@@ -1,6 +1,7 @@
-"""StoreDoor: one ClickHouse over HTTP. Our own statements go there as they are, others by a client made for the first one.
+"""StoreDoor: one ClickHouse over HTTP.
 
-The client's library costs more to import than what most commands do, and begins with statements of its own.
+Our own statements are sent directly, others through a client created for the first one. Importing the client's
+library costs more than most commands, and it first sends its own statements.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _CODE: Final = "X-ClickHouse-Exception-Code"
 _BUSY: Final = frozenset({"159", "202", "209", "241", "439"})
 """Codes of ClickHouse for a store that has no time, no place or no memory at the moment."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": r"\0"})
-"""How a parameter is written: as a field of TabSeparated."""
+"""Escapes in a parameter, which is a field of TabSeparated."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StoreDoor:
-    """An address, and what connects to it."""
+    """An address, and its connections."""
 
     host: str
     port: int
@@ -140,7 +141,7 @@ def is_backend(url: str) -> bool:
 
 
 def _why(error: BaseException) -> str:
-    """Return what the operating system said, if that is the reason; else the driver's message."""
+    """Return the operating system's message, if that is the reason; else the driver's."""
     cause: BaseException | None = error
     while cause is not None:
         found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", str(cause))

@@ -1,4 +1,4 @@
-"""What the address of a page asks for."""
+"""The query in the address of a page."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TEXTS: Final = ("words", "after", "before")
 
 
 def run_query(given: Mapping[str, str]) -> RunQuery:
-    """Return what the address asks of the list; an empty field of the form filters nothing.
+    """Return the query of the list in the address; an empty field of the form filters nothing.
 
     Raises:
-        HTTPBadRequest: a field has no meaning; the text says which, and what was expected.
+        HTTPBadRequest: a field is invalid; the text names it, and the expected values.
     """
     limit, status, sort = number_of(given, "limit", _PAGE_RUNS), given.get("status", ""), given.get("sort") or NEWEST
     if given.get("failed", "") in ("1", "true"):

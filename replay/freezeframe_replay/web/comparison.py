@@ -12,7 +12,7 @@ from freezeframe_replay.web.markup import policy_of_a_file, render
 
 Row = tuple[StepPair, Sequence[Difference], Sequence[Difference], bool]
 _ROOM: Final = 400_000
-"""Characters of whole texts on a page; further down, only what differs in them is shown."""
+"""Characters of whole texts on a page; further down, only their differences are shown."""
 _FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
@@ -22,7 +22,7 @@ def comparison_page(found: Comparison, *, alone: bool = False) -> str:
 
     Args:
         found: the two runs.
-        alone: for a file that can be kept or sent: without links, and with its policy in it.
+        alone: for a file to keep or send: without links, and with its policy in it.
     """
     sides = [[pair.before for pair in found.pairs if pair.before], [pair.after for pair in found.pairs if pair.after]]
     return render(
@@ -39,7 +39,7 @@ def comparison_page(found: Comparison, *, alone: bool = False) -> str:
 
 
 def _groups(pairs: Sequence[StepPair]) -> list[tuple[str, Sequence[Row]]]:
-    """Return the pairs in order, several equal ones in a row together below words that say how many they are."""
+    """Return the pairs in order, consecutive equal ones together under a line with their number."""
     found: list[tuple[str, Sequence[Row]]] = []
     for says_otherwise, some in groupby(_rows(pairs), key=lambda row: row[0].says_otherwise):
         row = list(some)
@@ -49,9 +49,10 @@ def _groups(pairs: Sequence[StepPair]) -> list[tuple[str, Sequence[Row]]]:
 
 
 def _rows(pairs: Sequence[StepPair]) -> Iterator[Row]:
-    """Yield each pair with what was asked that no earlier pair shows, and what one does: a conversation is sent each time.
+    """Yield each pair with the new and the repeated part of its request, and whether the page has room for its whole texts.
 
-    Last, whether the page has room for the whole texts of the pair.
+    A conversation is sent each time.
+
     """
     shown = set[Difference]()
     room = _ROOM
@@ -63,7 +64,7 @@ def _rows(pairs: Sequence[StepPair]) -> Iterator[Row]:
 
 
 def _where(found: Comparison) -> str:
-    """Return where the runs first differ."""
+    """Return the place where the runs first differ."""
     first = next((pair for pair in found.pairs if pair.says_otherwise), None)
     if found.input:
         return "They first differ in the input."

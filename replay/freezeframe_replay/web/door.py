@@ -1,8 +1,8 @@
-"""Who may see the replay service's runs: programs that show the reader's token, and browsers that came by a link.
+"""Access to the replay service's runs: for programs that show the reader's token, and browsers that came by a link.
 
 The token itself never reaches a browser. A command that can read it requests a link, which opens the pages once, within a few
 minutes; from then on a cookie does, until the service ends. Cookies ignore ports: a server of another user on this machine
-can receive this cookie if its address is opened in the same browser. That is why it opens these pages and nothing else.
+can receive this cookie if its address is opened in the same browser. That is why it opens only these pages.
 """
 
 from __future__ import annotations

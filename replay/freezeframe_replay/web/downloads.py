@@ -1,4 +1,4 @@
-"""What the pages offer for download, as bytes."""
+"""Files that the pages offer for download, as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page: the form in which one thing of a run is changed, to see what the code does with it. Pure."""
+"""One page: the form in which one thing of a run is changed, to see the code's reaction. Pure."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class EditedPart(Enum):
     INPUT = "--input"
     """The input of the entry point, as tagged JSON."""
     RESULT = "--result"
-    """What a function returned, as tagged JSON."""
+    """A function's result, as tagged JSON."""
     TEXT = "--response"
-    """What a model said, or the body of another HTTP response."""
+    """A model's answer, or the body of another HTTP response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +48,11 @@ class Editable:
 
 
 def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int | None) -> Editable:
-    """Return which part of a run is changed: the answer of a step, or the input if no step is named.
+    """Return the part of a run to change: the answer of a step, or the input if no step is named.
 
     Raises:
         RunError: no such step.
-        ReplayError: it is not changed in a page; the message says why.
+        ReplayError: it cannot be changed in a page; the message gives the reason.
     """
     found = _input(run) if step is None else _answer(run, outline, transcript, step)
     if len(found.text) > _MAX_LENGTH:
@@ -66,9 +66,9 @@ def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int 
 def edit_page(
     run: Run, editable: Editable, *, text: str, wrong: str, folder: str, token: str, likely: str | None = None
 ) -> str:
-    """Return the page; `text` is the form's text, and `wrong` says what is wrong with it.
+    """Return the page; `text` is the form's text, and `wrong` its fault.
 
-    `likely` is what live calls of the model may cost; None if they are not offered.
+    `likely` is the probable cost of live model calls; None if they are not offered.
     """
     named = run.trace_id[:ID_DIGITS]
     at = "" if editable.step is None else f" --step {editable.step}"
@@ -120,7 +120,7 @@ def _answer(run: Run, outline: Outline, transcript: Transcript, step: int) -> Ed
 
 
 def _reply(transcript: Transcript, exchange: Exchange) -> str:
-    """Return what the model said as text, without the calls of tools that it asked for."""
+    """Return the model's answer as text, without its tool calls."""
     turn = next((item for item in transcript.items if isinstance(item, Turn) and item.node.span_id == exchange.span_id), None)
     parts = () if turn is None else turn.answer
     return "\n".join(part.text for part in parts if isinstance(part, MessagePart) and part.kind == "text")
@@ -141,5 +141,5 @@ def _indented(value: Any) -> str:
 
 
 def _kept_json(text: str) -> str:
-    """Return JSON with what steers a page written as JSON writes it, so that the form sends the same values back."""
+    """Return JSON with control characters escaped, so that the form sends the same values back."""
     return re.sub(STEERING, lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -30,8 +30,8 @@ def failures_page(
         bars: signature -> failures in each of `BARS` equal parts of the time.
         replays: run -> its last replay.
         since: the time, as typed.
-        token: what the form of our own page sends back.
-        wrong: what is wrong with `since`.
+        token: the value that the form of our own page sends back.
+        wrong: the fault of `since`.
     """
     runs = list(dict.fromkeys(group.newest for group in groups))
     return render(

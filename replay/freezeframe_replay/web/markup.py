@@ -1,4 +1,4 @@
-"""Templates to HTML: the one place that knows how a page is built and what a text of a recording becomes in it. Pure.
+"""Templates to HTML: the only place that builds pages and prepares a recording's texts for them. Pure.
 
 Every value is escaped by the templates themselves. No page has a style attribute or an address on another machine. The
 only script is our own, which adds to a page of the service; a standalone page has none.
@@ -36,7 +36,7 @@ from freezeframe_schemas.span import SpanRecord
 STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
-"""Characters that would steer a page's layout or direction, or are not characters."""
+"""Characters that would control a page's layout or direction, or are not characters."""
 _MARKED_UP: Final = re.compile(r"(`[^`\n]+`|\b[0-9a-f]{32}\b)")
 """Commands and ids of runs in a message."""
 SYSTEM: Final = "system"
@@ -45,10 +45,10 @@ _MAX_WORDS: Final = 1000
 _LONG: Final = 240
 _EQUAL: Final = 120
 _DIFFERING: Final = 1000
-"""Characters of a stretch of long texts that is shown, if both have it and if not."""
+"""Characters shown of a stretch of long texts: of a shared one, and of others."""
 _COUNTED_S: Final = 60 * 86400
 _MIN_SIMILARITY: Final = 0.3
-"""How much of two texts is the same, from 0 to 1, below which marking single words shows nothing."""
+"""Similarity of two texts, from 0 to 1, below which marking single words is useless."""
 THEMES: Final = ("light", "dark", SYSTEM)
 """The colours of a page; ``system``: as the machine is set."""
 THEME: Final = ContextVar("theme", default=SYSTEM)
@@ -74,7 +74,7 @@ KEYS: Final = {
     "Esc": "leave a field, close the step",
     "?": "these keys",
 }
-"""What the script of the pages does at which key."""
+"""Keys of the pages' script, with their actions."""
 
 
 @cache
@@ -106,7 +106,7 @@ def _hash(text: str) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Return the page that a template gives, in the colours that `THEME` says."""
+    """Return the page made from a template, in the colours of `THEME`."""
     return _environment().get_template(template).render(values, theme=THEME.get(), themes=THEMES, keys=KEYS)
 
 
@@ -145,12 +145,12 @@ def _environment() -> Environment:
 
 
 def _harmless(value: object) -> object:
-    """Return any value that a template writes without characters that steer the page, whether or not it has a filter."""
+    """Return any value that a template writes without control characters, whether or not it has a filter."""
     return block(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def block(text: str, limit: int | None = None) -> str:
-    """Return a text of several lines without characters that steer the page, cut after `limit` characters."""
+    """Return a text of several lines without control characters, cut after `limit` characters."""
     kept = text if limit is None or len(text) <= limit else text[:limit].rstrip() + " …"
     return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), kept.replace("\r\n", "\n"))
 
@@ -185,7 +185,7 @@ def _clock(time: dt.datetime, now: dt.datetime | None = None) -> Markup:
 
 
 def _ago(time: dt.datetime, now: dt.datetime) -> str:
-    """Return how long ago a time was, in its largest unit; its day, if that is longer ago than anybody counts."""
+    """Return the age of a time, in its largest unit; its day, if it is long ago."""
     seconds = max((now - time).total_seconds(), 0)
     if seconds > _COUNTED_S:
         return f"{time:%Y-%m-%d}"
@@ -209,10 +209,10 @@ def _linked(text: str) -> Markup:
 
 
 def words_apart(recorded: str, live: str, *, whole: bool = True) -> tuple[Markup, Markup]:
-    """Return two texts in which the words that only one of them has are marked; unlike ones as they are.
+    """Return two texts in which the words that only one of them has are marked; very different ones unchanged.
 
-    Of long texts, stretches are shortened, with " … " in place of what is left out; if not `whole`,
-    only the place where they first differ is shown.
+    Of long texts, stretches are shortened, with " … " for omissions; if not `whole`, only the place of the
+    first difference is shown.
     """
     is_cut = max(len(recorded), len(live)) > _LONG
     texts = _unquoted(recorded, live)
@@ -264,7 +264,7 @@ def _unquoted(*texts: str) -> Sequence[str]:
 
 
 def _marked(text: str, words: str) -> Markup:
-    """Return one printable line with what was searched for marked: the words together if they occur together, else each."""
+    """Return one printable line with the searched words marked: the words together if they occur together, else each."""
     line, whole = printable(" ".join(text.split())), re.escape(words.strip())
     found = [whole] if re.search(whole, line, re.IGNORECASE) else [rf"\b{word}\b" for word in re.findall(r"[^\W_]+", words)]
     pieces = re.split(f"({'|'.join(found)})", line, flags=re.IGNORECASE) if words.strip() and found else [line]
@@ -294,7 +294,7 @@ class Links:
         return f"/runs/{quote(self.run.trace_id)}/steps/{node.span_id if node.step is None else node.step}"
 
     def near(self, node: Node, parts: Mapping[str, int], part: int) -> str:
-        """Return where the transcript shows a step, with `part` open; the step's own page if the transcript lacks it."""
+        """Return the address of a step in the transcript, with `part` open; the step's own page if the transcript lacks it."""
         at = parts.get(node.span_id)
         if at is None:
             return self.step(node)
@@ -315,15 +315,15 @@ def anchor_of(node: Node) -> str:
 
 
 _RUN: Final = re.compile(r"[^\W_]+")
-"""Letters and digits. A surrogate is looked for where its first ones are a word, so each text is read once for all of them."""
+"""Letters and digits. A surrogate is searched at words equal to its first run, so each text is read once for all of them."""
 
 
 class Tint:
-    """Marks what the spans of a run list as their surrogates, where it is not part of a longer word."""
+    """Marks the surrogates listed by a run's spans, unless they are part of a longer word."""
 
     def __init__(self, spans: Iterable[SpanRecord]) -> None:
         self._classes: dict[str, str] = {}
-        """What is left of a surrogate from its first letter or digit on, which is what is marked -> its class."""
+        """The marked part of a surrogate, from its first letter or digit on -> its class."""
         self._by_run: dict[str, list[str]] = defaultdict(list)
         found: dict[str, Any] = {}
         for listed in {span.text(genai.REDACTION_SURROGATES) or "" for span in spans}:
@@ -337,12 +337,12 @@ class Tint:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return how many different surrogates of each class there are, as a row of the run's environment."""
+        """Return the number of different surrogates of each class, as a row of the run's environment."""
         counts = sorted(Counter(self._classes.values()).items())
         return {"surrogates": ", ".join(f"{number:,} {class_}" for class_, number in counts)} if counts else {}
 
     def __call__(self, text: str, limit: int | None = None) -> str:
-        """Return what `block` does, with surrogates marked."""
+        """Like `block`, with surrogates marked."""
         shown = block(text, limit)
         pieces: list[str] = []
         past = 0

@@ -1,4 +1,4 @@
-"""An OpenAPI description of a table of routes: schemas are made from the dataclasses that the answers are. Pure."""
+"""An OpenAPI description of a table of routes: schemas are made from the answers' dataclasses. Pure."""
 
 from __future__ import annotations
 

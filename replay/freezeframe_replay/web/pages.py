@@ -1,4 +1,4 @@
-"""The list of runs, and the pages that say something instead of showing runs, as HTML text. Pure."""
+"""The list of runs, and the pages with a message instead of runs, as HTML text. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.tables.run_list import FACETS, MAX_VALUES, NEWEST, SORTS
 
 FILTERS: Final = ("words", "since", "status", "sort", "columns", "live", *FACETS)
-"""What the list takes from its address."""
+"""Parameters of the list's address."""
 _TABS: Final = {
     "": "All",
     "failed": "Failed",
@@ -47,7 +47,7 @@ _COLUMNS: Final = {
     "models": "",
     "tools": "",
 }
-"""Column -> what it sorts by."""
+"""Column -> its sort key."""
 _SHOWN: Final = tuple(_COLUMNS)[:10]
 """Columns of the list unless others are chosen."""
 _ALWAYS: Final = ("started", "run")
@@ -71,17 +71,17 @@ def runs_page(
     """Return a page of the list below the form that filters it.
 
     Args:
-        page: what was found.
-        filters: what the address asks.
-        now: the time, for how long ago a run began.
-        wrong: what is wrong with a filter.
-        labels: trace id -> what a reader said of the run.
-        version: what the script asks by whether there is something new; empty if the page shows what it showed.
-        views: name -> what was filtered, sorted and shown when it was kept.
+        page: the matching runs.
+        filters: the parameters of the address.
+        now: the time, for the ages of runs.
+        wrong: the fault of a filter.
+        labels: trace id -> a reader's label of the run.
+        version: the value by which the script checks for news; empty if it need not.
+        views: name -> filters, order and columns of a kept view.
         wrong_views: why the views cannot be read.
-        token: what the forms that keep a view, and that add runs to a set, send back.
-        sets: names of the datasets that there are.
-        data: the data directory, which a program that is recorded has to know.
+        token: the value that the forms for views and sets send back.
+        sets: names of the existing datasets.
+        data: the data directory, which a recorded program has to know.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
     rows = page.rows
@@ -220,7 +220,7 @@ class Health:
     status: Any
     """The collector's own report; None if it does not answer."""
     wrong: str
-    """Why the store does not answer."""
+    """Reason why the store does not answer."""
     redactions: Sequence[Sequence[Any]]
     """Class, places, surrogates, runs."""
     rejects: Sequence[Sequence[Any]]

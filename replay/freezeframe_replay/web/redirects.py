@@ -1,4 +1,4 @@
-"""Answers that lead to another of our own pages."""
+"""Redirects to another of our own pages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def page_of(run: str) -> str:
 
 @ROUTES.get("/runs")
 async def to_the_list(request: web.Request) -> web.Response:
-    """Lead to the list of runs, with what the address asks of it."""
+    """Redirect to the list of runs, with the parameters of the address."""
     query = request.rel_url.raw_query_string
     return see(f"/?{query}" if query else "/")
 
 
 @ROUTES.get("/runs/{run}/replay")
 async def to_the_run(request: web.Request) -> web.Response:
-    """Lead to the run: who opens a replay's page by its address replays nothing."""
+    """Redirect to the run: opening a replay's page by its address starts no replay."""
     return see(page_of(request.match_info["run"]))

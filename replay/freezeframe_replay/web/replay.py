@@ -1,4 +1,4 @@
-"""The pages of a replay: how far it is, what it found, and where the program was at each of its calls. Pure."""
+"""The pages of a replay: its progress, its findings, and the program's place at each call. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from freezeframe_schemas.verdict import headline, verdict
 
 _MARKS: Final = {"exact": "good", "relaxed": "good", "live": "muted"}
 _LEFT: Final = frozenset({"missed", "live"})
-"""How a call was answered that the recording does not hold."""
+"""The kinds of answers to a call that is not in the recording."""
 _NEAR: Final = 12
 """Calls before and after one that its page names."""
 _MEANS: Final = {
@@ -63,7 +63,7 @@ class Noted:
     word: str
     """Its state in a word."""
     agrees: bool
-    """True if it found what was recorded."""
+    """True if it agrees with the recording."""
     has_ended: bool
 
     @property
@@ -78,12 +78,12 @@ class Replay:
 
     number: int
     run_id: str
-    """The run that it re-enacts, or that its fork was made of."""
+    """The run that it re-enacts, or from which its fork was made."""
     fixture: Fixture
     folder: Path
     """Where the code runs."""
     code: str = ""
-    """Its commit there, next to the recorded one; empty if one of them is not known."""
+    """Its commit there, next to the recorded one; empty if one of them is unknown."""
     started: dt.datetime
     is_fork: bool = False
     changed: int | None = None
@@ -93,11 +93,11 @@ class Replay:
     report: Report | None = None
     error: FreezeframeError | None = None
     live: bool = False
-    """True if models may be asked for real where the recording holds no answer."""
+    """True if model calls without a recorded answer may be made for real."""
     made_live: Mapping[int, Step] = field(default_factory=dict[int, Step])
-    """What was made for real, by the number of the call in the report."""
+    """Live calls, by the number of the call in the report."""
     spent: Spent | None = None
-    """What those calls cost; None if it is not known."""
+    """Cost of those calls; None if unknown."""
     kept: Fixture | None = None
     """The run that a replay with live answers became."""
     not_kept: str = ""
@@ -105,7 +105,7 @@ class Replay:
 
     @property
     def noted(self) -> Noted:
-        """Return what a list shows of it."""
+        """Return its entry in a list."""
         return Noted(
             number=self.number,
             run_id=self.run_id,
@@ -131,12 +131,12 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """Return whether it found what was recorded."""
+        """Return whether it agrees with the recording."""
         return self.report is not None and verdict(self.report).agrees
 
 
 def running_page(replay: Replay, *, now: dt.datetime, token: str) -> str:
-    """Return the page of a replay that has not ended. It asks for itself again, once there is more to show."""
+    """Return the page of a replay in progress. It reloads itself once there is more to show."""
     return render(
         "replaying.html",
         replay=replay,
@@ -147,7 +147,7 @@ def running_page(replay: Replay, *, now: dt.datetime, token: str) -> str:
 
 
 def likely_cost(fixture: Fixture, *, after: int = 0, but: Collection[int] = ()) -> str:
-    """Return what the recorded calls of models after a step cost: about what they will cost if they are made for real."""
+    """Return the cost of the recorded model calls after a step: about the cost of making them for real."""
     steps = [step for step in fixture.steps if step.number > after and step.number not in but]
     calls = sum(step.exchange.kind is Kind.MODEL for step in steps)
     spent = spent_on(steps)
@@ -156,9 +156,10 @@ def likely_cost(fixture: Fixture, *, after: int = 0, but: Collection[int] = ()) 
 
 
 def replay_page(replay: Replay, report: Report, *, token: str = "", may_go_live: bool = False) -> str:
-    """Return the page of what a replay found. With a token, a form offers to run the new code of changed tools.
+    """Return the page of a replay's findings.
 
-    If it `may_go_live`, another one offers to ask the model for real where the replay left the run.
+    With a token, a form offers to run the new code of changed tools. If it `may_go_live`, another one offers to
+    continue with the live model at the divergence.
     """
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
     rows = aligned(replay.fixture, report, changed=replay.changed)
@@ -194,12 +195,12 @@ def replay_page(replay: Replay, report: Report, *, token: str = "", may_go_live:
 
 
 def _asks_model(report: Report) -> bool:
-    """Return whether the program asked a model for something that the recording does not hold."""
+    """Return whether the program made a model request that is not in the recording."""
     return any(made.how == "missed" and made.call_kind == Kind.MODEL for made in report.made)
 
 
 def _spent(replay: Replay, report: Report) -> str:
-    """Return how many calls were made for real, and what they cost."""
+    """Return the number of live calls, and their cost."""
     if not replay.live:
         return ""
     calls = sum(call.call_kind == Kind.MODEL for call in report.live)
@@ -209,7 +210,7 @@ def _spent(replay: Replay, report: Report) -> str:
 
 
 def call_page(replay: Replay, report: Report, at: int) -> str:
-    """Return the page of one call of a replay, counted from 1: where the program was, what it asked for, what it got."""
+    """Return the page of one call of a replay, counted from 1: the program's place, its request, and the answer."""
     last = len(report.made)
     at = min(max(at, 1), max(last, 1))
     made = report.made[at - 1] if report.made else Made(call_kind="", name="no call", how="missed")
@@ -274,7 +275,7 @@ def _answer(exchange: Exchange) -> str:
 def aligned(fixture: Fixture, report: Report, *, changed: int | None = None) -> list[StepRow]:
     """Return the recorded steps in order, each with the calls that it answered.
 
-    A call that no step answered is next to the step that it was compared with, if that answered no other call; else in a
+    An unanswered call is next to the step that it was compared with, if that answered no other call; else in a
     separate row, after the call before it.
     """
     made: dict[int, list[Made]] = {}

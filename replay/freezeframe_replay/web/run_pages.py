@@ -43,7 +43,7 @@ ADDS: Final = {
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
     ),
 }
-"""Name of the field -> what adds it."""
+"""Name of the field -> code that adds it."""
 
 
 TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit", "raw": "Raw"}
@@ -80,7 +80,7 @@ def run_page(
 
     `only`: the kind of spans that the timeline shows, all if it is empty.
     `costs`: span id of a call of a model -> US dollars, None if not known.
-    `version`: what the script asks by whether there is more of a run that goes on; empty if it has ended.
+    `version`: the value by which the script checks an unfinished run for news; empty if it has ended.
     """
     links = Links(run)
     transcript = transcript or make_transcript(run, outline) if tab == "transcript" else None
@@ -124,7 +124,7 @@ def run_page(
 
 
 def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
-    """Return all of a run as one page that needs no service and loads nothing; `named` is what a command calls the run."""
+    """Return all of a run as one page that needs no service and loads nothing; `named` is the run's name in commands."""
     links = Links(run, alone=True)
     transcript = make_transcript(run, outline)
     items = [item for part in _parts(transcript)[:_PARTS_ALONE] for item in part]
@@ -159,7 +159,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
 
 
 def _head(run: Run, outline: Outline, links: Links, costs: Mapping[str, float | None]) -> dict[str, Any]:
-    """Return what every page of a run begins with."""
+    """Return the head of every page of a run."""
     failure = find_failure(run, outline)
     tinted = Tint(run.spans)
     return {
@@ -213,7 +213,7 @@ def _raw(run: Run, outline: Outline, links: Links, part: int) -> dict[str, Any]:
 
 
 def _cut(value: Any) -> Any:
-    """Return a value with its long texts cut, and without what is empty."""
+    """Return a value with its long texts cut, and without empty parts."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if isinstance(value, str):
@@ -313,10 +313,10 @@ _MAX_DEPTH: Final = 8
 _MAX_AGENTS: Final = 4
 """Agents that a lane names, in the order of their first calls."""
 _WIDTH: Final = 1000
-"""What the bars are drawn in."""
+"""Width of the drawing of bars."""
 _TICKS: Final = (0, 0.25, 0.5, 0.75, 1)
 FAILED: Final = "failed"
-"""Asks for what failed, whatever its kind."""
+"""Filter for failed spans of any kind."""
 
 
 class Scale:
@@ -329,7 +329,7 @@ class Scale:
         self.length_ns = max(max(span.end_time_unix_nano for span in run.spans) - self._start, 1)
 
     def bar(self, node: Node) -> dict[str, Any]:
-        """Return where a node's bar is, and where in it the first chunk came."""
+        """Return the place of a node's bar, and of the first chunk in it."""
         began = self._at(self._spans[node.span_id].start_time_unix_nano - self._start)
         at = min(began, _WIDTH - 2)
         width = min(max(node.ms * 1e6 / self.length_ns * _WIDTH, 2), _WIDTH - at)
@@ -344,7 +344,7 @@ class Scale:
         }
 
     def between(self, before: Node, after: Node) -> dict[str, str] | None:
-        """Return the line from the end of one attempt to the begin of the next; None if there is nothing between."""
+        """Return the line from the end of one attempt to the beginning of the next; None without a gap."""
         end = self._at(self._spans[before.span_id].end_time_unix_nano - self._start)
         begin = self._at(self._spans[after.span_id].start_time_unix_nano - self._start)
         return {"x": f"{end:.0f}", "width": f"{max(begin - end, 1):.0f}"} if begin >= end else None
@@ -354,7 +354,7 @@ class Scale:
 
 
 def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str = "") -> dict[str, Any]:
-    """Return what the template shows of a part of the timeline; `only` names a kind of span, or `FAILED`."""
+    """Return the template's data for a part of the timeline; `only` names a kind of span, or `FAILED`."""
     scale = Scale(run)
     chosen = [node for node in outline.nodes if not only or (node.failed if only == FAILED else node.kind == only)]
     parts = max(-(-len(chosen) // ROWS), 1)
@@ -437,7 +437,7 @@ def _above_failed(nodes: Sequence[Node]) -> set[str]:
 
 
 def _attempts(run: Run, nodes: Sequence[Node]) -> Mapping[str, tuple[int, Node]]:
-    """Return each call that was sent again -> which attempt it is, from 2, and the attempt before it."""
+    """Return each repeated call -> number of the attempt, from 2, and the attempt before it."""
     exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
     spans = {span.span_id: span for span in run.spans}
     found: dict[str, tuple[int, Node]] = {}

@@ -1,4 +1,4 @@
-"""The pages of datasets: which there are, and one as a grid of its runs by the candidates that experiments tried. Pure."""
+"""The pages of datasets: their list, and one as a grid of its runs by the candidates that experiments tried. Pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class SetRow:
     run_id: str
     note: str = ""
     entry: str = ""
-    """What it was called with."""
+    """Its input as a call."""
     recorded: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInList:
-    """A dataset, as the list names it."""
+    """A dataset in the list."""
 
     name: str
     runs: int
@@ -135,7 +135,7 @@ def _cell(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _delta(spent: Any, recorded: Any, name: str, shown: Any) -> str:
-    """Return the difference from the recording in words, or an empty result, or it is not known."""
+    """Return the difference from the recording in words; empty if unknown."""
     if not spent or not recorded or (name == "usd" and (spent["unknown"] or recorded["unknown"])):
         return ""
     change = spent[name] - recorded[name]

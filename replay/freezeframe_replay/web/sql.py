@@ -1,4 +1,4 @@
-"""One page: a question in SQL, its answer as a table and a chart, what can be asked for, and questions to start from. Pure."""
+"""One page: a question in SQL, its answer as a table and a chart, the schema, and questions to start from. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_BARS: Final = 400
 _MAX_COLUMNS: Final = 6
 _PLAIN_BELOW: Final = 1e15
 _RAW: Final = re.compile(r"(_rows|_dict|^otel_|^audit$|^\.)")
-"""Tables that other views are made of."""
+"""Tables on which views are built."""
 
 Schema = Sequence[tuple[str, Sequence[tuple[str, str]]]]
 """Each table or view, with its columns: name and type."""
@@ -60,7 +60,7 @@ class SqlAnswer:
     """True if there are more rows."""
     seconds: float = 0.0
     wrong: str = ""
-    """What the store says is wrong with the question."""
+    """The store's error message for the question."""
 
 
 def sql_page(query: str, answer: SqlAnswer | None, schema: Schema) -> str:
@@ -121,9 +121,9 @@ def _text(cell: Any) -> str:
 WIDTH, HEIGHT = 1000, 160
 _COLOURS: Final = ("model", "tool", "retrieval", "http")
 _FAILED: Final = ("fail", "error", "reject", "wrong")
-"""What the name of a column of failures holds: it is red."""
+"""Substring of column names to draw in red."""
 _SAME_SCALE: Final = 50
-"""How many times larger the largest value of another column may be for both to share an axis."""
+"""Maximum ratio of two columns' largest values for both to share an axis."""
 _TICKS: Final = 5
 _MAX_NAMED: Final = 12
 """Places that each have their name below them."""
@@ -139,7 +139,7 @@ class Plot:
     bars: Sequence[tuple[str, str, str, str, str, str]]
     """Colour, x, y, width, height, and its content."""
     levels: Sequence[str]
-    """What the axis says at its top, in its middle and at its foot."""
+    """Labels of the axis at its top, middle and foot."""
     places: Sequence[str]
     """Names below, evenly spread: of each place, or from the first to the last."""
     each: bool
@@ -156,7 +156,7 @@ class Plot:
 def plots_of(places: Sequence[Any], columns: Sequence[tuple[str, Sequence[float]]], words: Words) -> list[Plot]:
     """Return the plots of columns of numbers, none below 0, each with its name, over places: times, numbers or names.
 
-    Columns of very different size have plots of their own. None is returned for a column of zeros.
+    Columns of very different size have separate plots. A column of zeros has none.
     """
     groups: list[list[tuple[str, Sequence[float]]]] = []
     for column in columns:
@@ -216,7 +216,7 @@ def _round_up(value: float) -> float:
 
 
 def _spread(places: Sequence[Any]) -> tuple[list[float], float, bool]:
-    """Return the middle of each place, how wide a place is, and whether they are on a scale: times or numbers that grow."""
+    """Return the middle of each place, the width of a place, and whether they are on a scale: times or numbers that grow."""
     numbers = [_number(place) for place in places]
     known = [number for number in numbers if number is not None]
     steps = [later - earlier for earlier, later in pairwise(known)]
@@ -238,7 +238,7 @@ def _number(place: Any) -> float | None:
 
 
 def _scale(places: Sequence[Any]) -> list[str]:
-    """Return what to say at even distances from the first place to the last, each a whole number of steps from the first."""
+    """Return the labels at even distances from the first place to the last, each a whole number of steps from the first."""
     first, last = places[0], places[-1]
     steps = round((last - first) / min(later - earlier for earlier, later in pairwise(places)))
     count = next(count for count in range(min(_TICKS, len(places)), 1, -1) if steps % (count - 1) == 0)

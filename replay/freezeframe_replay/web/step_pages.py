@@ -28,7 +28,7 @@ _LISTED: Final = 100
 _AROUND: Final = 60
 """Characters before and after a hit in the list."""
 Hits = Sequence[tuple[int, int]]
-"""Where each hit begins and ends."""
+"""Start and end of each hit."""
 
 
 def find_words(text: str, words: str) -> Hits:
@@ -49,7 +49,7 @@ def _letter(letter: str) -> str:
 
 
 def listed(text: str, hits: Hits, begin: int) -> list[tuple[int, int, Markup]]:
-    """Return the first hits that end after `begin`: number from 1, where each begins, and a line with it marked."""
+    """Return the first hits that end after `begin`: number from 1, start, and a line with it marked."""
     first = _first(hits, begin)
     return [(number, at[0], _line(text, *at)) for number, at in enumerate(hits[first : first + _LISTED], first + 1)]
 
@@ -85,7 +85,7 @@ _CHUNKS_SHOWN: Final = 200
 _ALONE_CHARACTERS: Final = 8_000_000
 """Characters of steps, about, in a page that holds all of them."""
 _MARKUP: Final = 300
-"""What a step or a chunk is counted as in addition to its text."""
+"""Characters counted for a step or a chunk in addition to its text."""
 _KNOWN: Final = frozenset({genai.REQUEST_BODY, genai.RESPONSE_BODY, genai.REQUEST_HEADERS, genai.RESPONSE_HEADERS})
 
 
@@ -106,8 +106,8 @@ def step_page(
 ) -> str:
     """Return the page of one step.
 
-    `shown`: the page, or the part, of a long body: ``{"response": "2"}``, ``{"request": "1/messages/3"}``; what to find in the
-    bodies: ``{"find": "late"}``.
+    `shown`: the page, or the part, of a long body: ``{"response": "2"}``, ``{"request": "1/messages/3"}``;
+    words to find in the bodies: ``{"find": "late"}``.
     `costs`: span id of a call of a model -> US dollars, None if not known.
     """
     links = Links(run)
@@ -136,7 +136,7 @@ def step_page(
 
 
 def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict[str, Any]], int]:
-    """Return the steps for a page that holds all of them, in the order of the run, and how many it has no room for."""
+    """Return the steps for a page with all of them, in the order of the run, and the number of omitted ones."""
     spans = {span.span_id: span for span in run.spans}
     tinted = Tint(run.spans)
     exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
@@ -155,7 +155,7 @@ def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict
 def _step(
     run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, shown: Mapping[str, str], links: Links, tinted: Tint
 ) -> dict[str, Any]:
-    """Return what is shown of a step."""
+    """Return the shown parts of a step."""
     return {
         "place": place_of(node),
         "node": node,
@@ -166,7 +166,7 @@ def _step(
 
 
 def _weight(step: Mapping[str, Any]) -> int:
-    """Return about how many characters the page gets from a step."""
+    """Return the approximate characters of a step on the page."""
     chunks = sum(len(body["chunks"]) for body in step["bodies"])
     texts = sum(len(body["text"]) for body in step["bodies"]) + sum(
         min(len(text), 2000) for text in step["attributes"].values()
@@ -238,7 +238,7 @@ def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, tinted: Tin
 
 
 def body_text(part: Request | Response) -> tuple[str, str]:
-    """Return a body as it reads, and what was done to make it readable."""
+    """Return a body in readable form, and a description of the conversion."""
     headers = {name.lower(): value for name, value in part.headers}
     try:
         plain = decode_body(part.body, part.headers)
@@ -264,7 +264,7 @@ def _indented(text: str) -> str:
 
 
 def _attributes(span: SpanRecord, *, whole: bool) -> dict[str, str]:
-    """Return the span's attributes as text, those left out that the page shows as bodies."""
+    """Return the span's attributes as text, without those that the page shows as bodies."""
     kept = {name: value for name, value in span.attributes.items() if whole or name not in _KNOWN}
     texts = {name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in sorted(kept.items())}
     return {name: text for name, text in texts.items() if text}
@@ -281,7 +281,7 @@ _MAX_LENGTH: Final = 4_000_000
 _MIN_ROOM: Final = 1000
 _MAX_ITEMS: Final = 500
 _MAX_DEPTH: Final = 30
-"""Levels of a page; each one writes what is in it once."""
+"""Maximum levels of a page; each level writes its content once."""
 _ONE_LINE: Final = 60
 _SHORT: Final = 1000
 """Characters of a value that is shown unfolded."""
@@ -312,7 +312,7 @@ def json_tree(value: Any, link: str, path: str = "", tinted: Shown = block) -> M
         value: an object or a list.
         link: address of a page that shows a part of it, without the part's path.
         path: of the value itself.
-        tinted: gives what the page shows of a text.
+        tinted: returns the page's form of a text.
     """
     if not isinstance(value, dict | list) or len(value) > _MAX_ITEMS:
         return None
@@ -350,7 +350,7 @@ def _lines(
 
 
 def _share(room: float, sizes: list[int]) -> float:
-    """Return how long an item may be so that all of them fit: what short ones leave is for the long ones."""
+    """Return the maximum length of an item so that all fit: long ones get the room that short ones leave."""
     for at, size in enumerate(sorted(sizes)):
         if size > room / (len(sizes) - at):
             return room / (len(sizes) - at)
@@ -364,7 +364,7 @@ def _left_out(lead: str, text: str, path: str, link: str) -> Markup:
 
 
 def _unescaped(text: str, tinted: Shown) -> Markup:
-    """Return JSON with the lines and quotes of its texts as they read; the backslashes are there for who copies it."""
+    """Return JSON with the lines and quotes of its texts unescaped; the backslashes stay for copying."""
     pieces = _ESCAPE.split(text)
     reads = [
         Markup("<s>{}</s>{}").format(piece, Markup("<br>")) if piece == "\\n" else Markup("<s>\\</s>{}").format(piece[1:])

@@ -17,7 +17,7 @@ _YEAR_S: Final = 365 * 86400
 
 
 def theme_of(request: web.Request) -> str:
-    """Return the colours that this browser was told to use."""
+    """Return the colours chosen in this browser."""
     chosen = request.cookies.get(_COOKIE, SYSTEM)
     return chosen if chosen in THEMES else SYSTEM
 

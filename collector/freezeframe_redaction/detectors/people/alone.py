@@ -14,7 +14,7 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _BEGIN_WITH_THEM: Final = "Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split()
-"""Words before people that a sentence begins with."""
+"""Words at the start of a sentence that precede people."""
 _RULES: Final = Rules("people_alone", {"leads_to": "|".join((*phrases("alone.leads_to"), *_BEGIN_WITH_THEM))})
 _FORMS: Final = _RULES.forms
 _ALONE: Final = Neighbours(_RULES, "alone")
@@ -76,9 +76,9 @@ _GIVEN: Final = frozenset(
 
 
 def propose(text: str, bounds: Sequence[evidence.Span]) -> Iterator[tuple[int, evidence.Item]]:
-    """Yield each given name that nothing around it speaks for, with the number of its leaf; the learned evidence decides.
+    """Yield each given name without evidence around it, with the number of its leaf; the learned evidence decides.
 
-    `bounds` are where the leaves' own texts begin and end.
+    `bounds` are the starts and ends of the leaves' own texts.
     """
     index = 0
     for match in _CAPITALISED.finditer(text):

@@ -1,4 +1,7 @@
-"""Names after words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``, ``my wife``; also in small letters."""
+"""Names after words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``, ``my wife``.
+
+Also in lower case.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ GREETINGS = phrases("announced.greetings")
 _ANNOUNCERS = (*phrases("announced.announcers"), *(one.capitalize() for one in GREETINGS))
 """After these a word is a name if it looks like one."""
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
-"""The engine knows borders of ASCII words only."""
+"""The engine recognises borders of ASCII words only."""
 _THINGS = frozenset(phrases("pairs.things"))
 _CLOSINGS = phrases("announced.closings")
 """Ends of letters; the name follows, on a separate line or not."""
@@ -36,7 +39,7 @@ ANNOUNCING = frozenset(word.lower() for phrase in (*SAYS_NAME, *_ANNOUNCERS, *_C
 
 
 def _either_case(listed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the phrases with a small and with a capital first letter."""
+    """Return the phrases with a lower-case and with a capital first letter."""
     return tuple(dict.fromkeys(made for one in listed for made in (one, one[0].upper() + one[1:], one[0].lower() + one[1:])))
 
 
@@ -44,7 +47,7 @@ _SAID = _either_case(SAYS_NAME)
 _TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr",
     "sig", "sra", "mevrouw", "meneer", "heer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor",
     "signora"])  # fmt: skip
-"""Those that are ordinary words too announce no more than ``Dear`` does."""
+"""Titles. Those that are also ordinary words are as weak as ``Dear``."""
 _RULES = Rules(
     "people_announced",
     {
@@ -227,7 +230,7 @@ _SMALL = Rules("people_small")
 
 
 def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``my name is anna kowalska``: written in small letters, so the words themselves must be names."""
+    """``my name is anna kowalska``: in lower case, so the words themselves must be names."""
     start = at - 1
     word = names.WORD.match(text, start, min(high, start + 24))
     if word is None or ((plain := word.group().removesuffix("'s")) not in GIVEN and plain not in SURNAMES):

@@ -1,6 +1,6 @@
 """Classes of words, and tests of them that tables spell: ``given !common >2 | surname``.
 
-Every word has its classes once, as bits, so a test is two comparisons, whatever it says. A native engine needs the same bits.
+A word's classes are computed once, as bits, so any test is two comparisons. A native engine needs the same bits.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_of(spelled: str) -> Test:
 
 
 def by_words(rule: Rule) -> Take:
-    """Return what takes the words in a match's groups as a name, or each as one, if they pass a row of the rule's tests."""
+    """Return a function that accepts the words in a match's groups as a name, or as one each, by the rule's tests."""
     rows = [tuple(map(test_of, row)) for row in rule.words]
 
     def take(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
@@ -95,7 +95,7 @@ def by_words(rule: Rule) -> Take:
 
 
 class Neighbours:
-    """A table of what a word is by its neighbours: the first row that holds says its kind."""
+    """A table that classifies a word by its neighbours: the first matching row gives its kind."""
 
     def __init__(self, rules: Rules, name: str) -> None:
         self._rows = tuple(_neighbours(row, rules) for row in rules.table(name))
@@ -121,14 +121,14 @@ class Neighbours:
 
 
 _NEAR: Final = 24
-"""Characters before and behind a word that are its neighbours."""
+"""Characters before and after a word that are its neighbours."""
 
 
 _Neighbours = tuple[str, Test | None, re.Pattern[str] | None, re.Pattern[str] | None, Test | None, Test | None]
 
 
 def _neighbours(row: Mapping[str, str], rules: Rules) -> _Neighbours:
-    """Return the kind, and what has to be true of the word, of the text before and behind it, and of the words there."""
+    """Return the kind, and the conditions on the word, on the text before and after it, and on the words there."""
     filled = {name: rules.filled(entry) for name, entry in row.items() if entry}
     word, previous, following = (
         test_of(filled[name]) if name in filled else None for name in ("word", "previous", "following")
@@ -138,7 +138,7 @@ def _neighbours(row: Mapping[str, str], rules: Rules) -> _Neighbours:
 
 
 def _masks(classes: Iterable[str]) -> tuple[int, int]:
-    """Return the bits that are asked for, and those of them that are wanted."""
+    """Return the tested bits, and their required values."""
     wanted = never = 0
     for name in classes:
         if name[0] == "!":

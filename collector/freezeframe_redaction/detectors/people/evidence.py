@@ -1,10 +1,11 @@
 """A second opinion on names by learned evidence: a veto over the rules, and the only judge of given names that no rule accepts.
 
-Each word of a name has features: the lists that have it, its letters, the words and signs around it, its key. Each feature has a
-weight; if the mean over the words of a name is below `Evidence.least`, it is not taken for a name. The weights are data (``lexicon/name_evidence.txt``),
-made by ``tests/support/name_evidence.py``; docs/internals/measured.md says how good they are.
-
-A feature must not change when what is around the name is redacted, or a second pass could decide differently. So a number, a
+Each word of a name has features: the lists that have it, its letters, the words and signs around it, its key.
+Each feature has a
+weight; if the mean over the words of a name is below `Evidence.least`, it is rejected. The weights are data
+(``lexicon/name_evidence.txt``),
+made by ``tests/support/name_evidence.py``; docs/internals/measured.md has their quality. A feature must not
+change when the text around the name is redacted, or a second pass could decide differently. So a number, a
 value of another class and a capitalised word that may be a name each look the same as their surrogate.
 """
 
@@ -28,7 +29,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _NAME_WORD: Final = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{names.MARKS}]|['’](?=[^\W\d_]))*")
 _LINE_END: Final = re.compile(r"\r?\n|\r")
 _AROUND: Final = 160
-"""Characters in which the two words on each side are looked for."""
+"""Characters in which the two words on each side are searched."""
 _ANY_VALUE: Final = "#"
 """A number, or a word of a value of another class."""
 _ANY_NAME: Final = "Name"
@@ -45,23 +46,23 @@ _LISTS: Final = (
     ("L", COUNTRIES),
 )
 _NO_NAMES: Final = (names.TECHNICAL | names.OFFICES | names.NAMED_AFTER_NOUNS | COUNTRIES) - GIVEN - SURNAMES | COMMON
-"""Words that, in capitals, are not a name found elsewhere in the span."""
+"""Words that, in capitals, do not count as a name found elsewhere in the span."""
 
 _OPENING: Final = (".", "!", "?", ":", "\\n", '"', "(", "*", ">", "|", "-", "[")
-"""Signs before the beginning of a sentence or a part of one."""
+"""Punctuation before the beginning of a sentence or a part of one."""
 _FORMAT: Final = "freezeframe name evidence, version 1"
 _HUNDREDTHS: Final = 100
 _BEYOND_LATIN: Final = "\u0250"
 PROPOSED: Final = "name: given name by evidence"
-"""What no rule accepts, and only the evidence can."""
+"""Detector of proposals, which no rule accepts and only the evidence can."""
 MIN_PROPOSAL_SCORE: Final = -0.5
-"""A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
+"""Minimum score of a proposal; chosen on projects that the weights were not learned from."""
 MIN_EDGE_SCORE: Final = -2.0
 """A first or last word of at least three with a lower score does not belong to the name: ``Andrea Jung Biography``."""
 _MAX_JOINING_LETTERS: Final = 3
 """Letters of a word that may join two of a surname: ``Siobhán Ní Dhomhnaill``."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
-"""Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
+"""Detectors that are wrong often enough to need a second opinion, without those of keys and labels."""
 _CERTAIN: Final = frozenset(["said", "titled", "greeted", "signature", "mention"])
 """Kinds of name that need none: ``my name is Ada``, ``Hi Ada,``."""
 
@@ -72,7 +73,7 @@ Item = tuple[Candidate, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameJudgement:
-    """The evidence's judgement of one name. Features contain words of the text: show them to its owner only."""
+    """The evidence's judgement of one name. Features contain words of the text: show them only to its owner."""
 
     item: Item
     named: Candidate
@@ -100,7 +101,7 @@ class Evidence:
     weights: Mapping[str, float]
 
     def judge(self, around: Surroundings, key: str, item: Item) -> NameJudgement | None:
-        """Return what speaks for and against a name; None if it is not for the evidence to judge."""
+        """Return the evidence for and against a name; None if the evidence does not judge it."""
         candidate, detector = item
         name = around.text[candidate.start : candidate.end]
         words = words_of(around.text, candidate.start, candidate.end) if is_judged(detector, candidate.kind, name) else ()
@@ -117,7 +118,7 @@ class Evidence:
         return NameJudgement(item=item, named=named, score=score, bias=self.bias, least=self.least_of(detector), features=parts)
 
     def _edges(self, text: str, words: Sequence[Span], found: Sequence[Sequence[str]]) -> Span:
-        """Return which words are the name, two at least: those at its edges have to be names by their own score."""
+        """Return the words of the name, at least two: those at its edges must be names by their own score."""
         first, last = 0, len(words)
         while last - first > 2 and self._is_apart(text, words[last - 2 : last], found[last - 1]):
             last -= 1
@@ -219,7 +220,7 @@ def _shape(word: str) -> str:
 
 
 def words_of(text: str, start: int, end: int) -> list[Span]:
-    """Return the words of a name that say something: neither initials nor particles."""
+    """Return the significant words of a name: neither initials nor particles."""
     found: list[Span] = []
     for match in _NAME_WORD.finditer(text, start, end):
         first, last = match.span()
@@ -234,7 +235,7 @@ class Surroundings:
     """The words around a name; a second pass sees the same ones."""
 
     def __init__(self, text: str, low: int, high: int, found: Sequence[tuple[int, int, bool]]) -> None:
-        """`found` is what was found in ``text[low:high]``, surrogates included, in order; the flag marks names."""
+        """`found` are the findings in ``text[low:high]``, surrogates included, in order; the flag marks names."""
         self.text, self.low, self.high = text, low, high
         self._found = found
         self._starts = [start for start, _, _ in found]
@@ -272,7 +273,7 @@ class Surroundings:
 
 
 def features(around: Surroundings, key: str, words: Sequence[Span], index: int) -> list[str]:
-    """Return what can be said of one word of a name that consists of `words`, found under the key."""
+    """Return the features of one word of a name that consists of `words`, found under the key."""
     text = around.text
     start, end = words[index]
     word = text[start:end]

@@ -14,14 +14,14 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _HEADINGS = phrases("keyed.peoples_labels")
-"""Labels of people and of nothing else: what follows one need not be on any list. Alone on a line they are headings, too."""
+"""Labels used only for people: the words after one need not be on any list. Alone on a line they are headings, too."""
 _LABELS = frozenset(label.replace("-", " ") for label in (*_HEADINGS, *phrases("keyed.more_labels"))) | {
     "first",
     "middle",
     "last",
 }
 _ENDS = frozenset(label.split()[-1][-4:] for label in _LABELS)
-"""What tells most text before a sign apart from labels at a glance."""
+"""Pattern that quickly excludes most text before a colon from being a label."""
 _RULES = Rules(
     "people_keyed", {"heading_ends": "|".join(sorted({one.split()[-1][-4:] for one in _HEADINGS if one[-1].isascii()}))}
 )
@@ -103,7 +103,7 @@ _ALONE_BEHIND_LABEL = test_of("known | ending")
 
 
 def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]:
-    """``name: giulia bonaventura``: the whole field is a given name, and a word that is not one of prose."""
+    """``name: giulia bonaventura``: the whole field is a given name and a word that is not ordinary prose."""
     match = _FORMS.small_field.match(text, start, min(high, start + 60))
     if match is None:
         return ()
@@ -193,7 +193,7 @@ _NOT_OWN: Final = frozenset(phrases("keyed.nobodys_homes"))
 
 
 def _is_own_home(folder: str) -> bool:
-    """Return whether a home directory of a personal machine may tell whose it is."""
+    """Return whether a home directory of a personal machine may identify its owner."""
     words = {folder.lower(), *re.split("[._-]", folder.lower())}
     return _NOT_OWN.isdisjoint(words) and not any(map(names.is_ordinary, words))
 
@@ -206,14 +206,14 @@ _SURNAME_IN_NICK, _SURNAME_IN_HOME = test_of(">4 surname !common"), test_of(">4 
 
 
 def _names_in(text: str, start: int, end: int) -> tuple[list[tuple[int, int]], list[str]]:
-    """Return the words there, from the first that may be a name: where, and what they are."""
+    """Return the places of the words there, from the first that may be a name, and their texts."""
     spans = (one.span() for one in names.WORD.finditer(text, start, end))
     tokens = list(dropwhile(lambda span: not names.may_be_name(text[slice(*span)]), spans))
     return tokens, [text[a:b] for a, b in tokens]
 
 
 def _writer(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
-    """The author of what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
+    """The author of a mail's quotation: ``On Tuesday, Ann Lee wrote:``."""
     tokens, words = _names_in(match.string, *match.span(1))
     are_names = len(words) > 1 and all(names.may_be_name(word) or word in names.PARTICLES for word in words)
     return names.accept(match.string, tokens, "writer") if are_names else ()

@@ -1,4 +1,4 @@
-"""What a name is made of: words, particles and titles; which words are names by the lists or by their form."""
+"""Parts of a name: words, particles and titles; and tests of words by lists and by form."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
 
 _IN_AN_ID = re.compile(r"[-_]?[0-9]|_")
-"""Behind letters that are part of an identifier: ``Q3``, ``EMP-123456``."""
+"""Digits after letters that are part of an identifier: ``Q3``, ``EMP-123456``."""
 
 MARKS = _RULES.text("marks")
-"""For a character class: the marks inside words of scripts beyond Latin, Greek and Cyrillic."""
+"""Marks inside words of scripts beyond Latin, Greek and Cyrillic, for a character class."""
 
 NOT_NAMES = frozenset(phrases("names.not_names"))
-"""What greetings and fields hold instead of a name."""
+"""Words in greetings and fields in place of a name."""
 NAMED_AFTER_NOUNS = frozenset(phrases("names.named_after_nouns"))
-"""What is called after people: ``Bell's palsy``."""
+"""Nouns for things named after people: ``Bell's palsy``."""
 OFFICES = frozenset(phrases("names.offices"))
-"""What organisations and departments are called, which sign letters and own things as people do."""
+"""Names of organisations and departments, which sign letters and own things as people do."""
 TITLES = frozenset(phrases("names.titles"))
 INFLECTED_TITLES = frozenset(phrases("names.inflected_titles"))
-"""Titles as they appear within a sentence, in small letters."""
+"""Titles as they appear within a sentence, in lower case."""
 _ANY_TITLE = TITLES | {title.capitalize() for title in INFLECTED_TITLES} | {"Pane"}
 _TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.|[Dd]ott\.|[Pp]rof\.)?\w{2,13})\.?\s{1,3}\Z")
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
@@ -44,9 +44,9 @@ NEVER_FIRST = frozenset(phrases("names.never_first"))
 RARELY_GIVEN = frozenset(phrases("names.rarely_given"))
 """Given names that are mostly something else: ``Leafy greens``, ``Coral can recover``."""
 ORDINARY_NAMES = frozenset(phrases("proposed.ordinary")) | RARELY_GIVEN
-"""Names that recorded traffic has in small letters often enough."""
+"""Names that are frequent in lower case in recorded traffic."""
 SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(phrases("names.short_words"))
-"""Given names that are ordinary words first; next to a surname they still say nothing."""
+"""Given names that are mainly ordinary words; even next to a surname they are no evidence."""
 SURNAME_ENDING = _RULES.form("surname_ending")
 
 
@@ -119,7 +119,7 @@ def is_brand(words: Sequence[str]) -> bool:
 
 
 def title_start(text: str, low: int, start: int) -> int:
-    """Return where the titles right before `start` begin (``Frau Dr. ``); `start` if there are none."""
+    """Return the start of the titles right before `start` (``Frau Dr. ``); `start` without titles."""
     for _ in range(2):
         title = _TITLE_BEFORE.search(text, max(low, start - 20), start)
         if title is None or not is_title(title[1]):
@@ -142,7 +142,7 @@ def accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candida
 
 
 def before_common(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the words of a name in capitals up to the next ordinary word, which capitals do not distinguish."""
+    """Return the words of an upper-case name up to the next ordinary word, since capitals do not distinguish the two."""
     if not text[slice(*tokens[0])].isupper():
         return tokens
     for index, token in enumerate(tokens[1:], 1):
@@ -163,14 +163,14 @@ def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _may_follow(given: str, surname: str, word: str) -> bool:
-    """Return whether the word stands beside a whole name: ``Andrea Jung Biography``, ``Jane Doe Feedback``."""
+    """Return whether the word only follows a whole name: ``Andrea Jung Biography``, ``Jane Doe Feedback``."""
     word = word.removesuffix("'s")
     is_listed = is_known(word) or not word.isascii() or has_form_of_surname(word)
     return len(word) > 2 and is_whole(given, surname) and not is_listed
 
 
 def is_whole(given: str, surname: str) -> bool:
-    """Return whether two words are a name by the lists alone, to which no third one need belong."""
+    """Return whether two words are a complete name by the lists alone."""
     return is_plain_given_name(given) and surname.lower() in SURNAMES and surname not in PARTICLES
 
 
@@ -192,7 +192,7 @@ def is_plain_given_name(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Return whether the word may be part of a name, by its look: not an office, an ordinary word, camel case or an acronym."""
+    """Return whether the word looks like part of a name: not an office, an ordinary word, camel case or an acronym."""
     lowered = word.lower()
     if lowered in NOT_NAMES or lowered in OFFICES or lowered in TECHNICAL or not word[:1].isupper():
         return False

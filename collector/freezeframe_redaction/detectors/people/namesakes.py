@@ -1,6 +1,7 @@
-"""Names that are no private data: famous people of the past and of fiction, and what is called after a person.
+"""Names that are not private data: famous people of the past and of fiction, and things named after a person.
 
-Asked about names that their words alone tell. What a greeting, a label, a key, a title or ``my name is`` tells is a person's.
+Applied only to names recognised by their words alone. After a greeting, a label, a key, a title or ``my name
+is`` a name is a person's.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BY_WORDS_ALONE: Final = frozenset(
         "last, first",
     ]
 )
-"""Kinds of name that only its words and their neighbours tell."""
+"""Kinds of names recognised only by their words and neighbours."""
 _REACH: Final = 48
 _MAX_WORDS: Final = 5
 _FAMOUS_WORDS: Final = frozenset(word for name in FAMOUS for word in name.split())
@@ -45,7 +46,7 @@ _Spans = Sequence[tuple[int, int]]
 
 
 def is_nobodys(text: str, low: int, high: int, found: Candidate) -> bool:
-    """Return whether a name in the leaf ``text[low:high]`` is a famous one, or part of what a thing is called."""
+    """Return whether a name in the leaf ``text[low:high]`` is a famous one, or part of the name of a thing."""
     if found.class_ != names.CLASS or found.kind not in _BY_WORDS_ALONE:
         return False
     low, high = max(low, found.start - _REACH), min(high, found.end + _REACH)
@@ -85,7 +86,7 @@ def _spelled(text: str, start: int, end: int) -> str:
 
 
 def _may_be_of_a_name(word: str) -> bool:
-    """Return whether the next word makes a famous name another one: ``Anna Galileo Galilei``, not ``Aula Galileo Galilei``."""
+    """Return whether the next word turns a famous name into another one: ``Anna Galileo Galilei``, not ``Aula Galileo Galilei``."""
     return (word in GIVEN or word in SURNAMES) and word not in COMMON and word not in _FOR_THINGS
 
 
@@ -121,7 +122,10 @@ def _leads(word: str) -> bool:
 
 
 def _follows(word: str, given: str, before: str) -> bool:
-    """Return whether the word makes a thing of the name before it; one that is a surname too does only behind a whole name."""
+    """Return whether the word turns the name before it into that of a thing.
+
+    One that is also a surname does so only after a whole name.
+    """
     lowered = word.lower()
     if not before or not (lowered in _BEHIND or (word[:1].isupper() and lowered in _BEHIND_WITH_CAPITAL)):
         return False

@@ -87,12 +87,12 @@ def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
 
 
 _TITLE = 5
-"""As many words with capitals and no particle, behind another one, are a title or links in a row: ``Waterford Holiday Homes Waterford``."""
+"""Number of capitalised words in a row that are a title or links: ``Waterford Holiday Homes Waterford``."""
 _THINGS = frozenset(phrases("pairs.things"))
-"""Places and things that end in a word which no person's name ends in: ``Forest Hills``, ``Mariana Trench``."""
+"""Last words of places and things, which end no person's name: ``Forest Hills``, ``Mariana Trench``."""
 _COMPANIES = frozenset("ltd llc inc gmbh limited corporation industries plc".split())
 _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", "ant", "ent", "ive", "al", "man")
-"""How verbs and words for occupations end: ``Producer James Sparks``."""
+"""Endings of verbs and words for occupations: ``Producer James Sparks``."""
 
 
 def _is_named_after(words: list[str], behind: str) -> bool:
@@ -164,7 +164,7 @@ def _is_joined_surname(words: list[str]) -> bool:
 
 
 def _first_word(text: str, floor: int, start: int) -> int | None:
-    """Return where the run of capitalised words, initials and particles that reaches `start` begins, at a capital."""
+    """Return the start of the run of capitalised words, initials and particles that reaches `start`, at a capital."""
     run = _FORMS.run_before.search(text, floor, start)
     if run is None:
         return None

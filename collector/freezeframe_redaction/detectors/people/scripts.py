@@ -21,7 +21,7 @@ _CLAUSE_ENDS = r"[ \t]?(?=[,.!?;:()\n\x1f\u060c\u061b\u061f\u06d4\u0964\u0965\"]
 
 
 def _announced(said: str, fields: str, stop: str, most: int, glue: str, *, spaced: bool) -> str:
-    """Return the pattern of a name of up to `most` words (one more if a clause ends with it) after what announces it.
+    """Return the pattern of a name of up to `most` words (one more if a clause ends with it) after its announcement.
 
     These scripts have no capitals, so a name ends by grammar or not at all.
     """

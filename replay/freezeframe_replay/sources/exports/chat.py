@@ -1,4 +1,4 @@
-"""What was said in a model call, in the form of OpenAI's chat messages, which most other tools read. Pure."""
+"""The messages of a model call in the form of OpenAI's chat messages, which most other tools read. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def input_messages(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]
 
 
 def answered(attributes: Mapping[str, AttributeValue]) -> JsonObject | None:
-    """Return the answer as a message; None if the call does not hold it."""
+    """Return the answer as a message; None if it was not recorded."""
     parts = answer_parts(attributes)
     return next(_chat({"role": "assistant", "parts": [*parts]}), None) if parts else None
 

@@ -1,4 +1,4 @@
-"""Rows for the evaluations of other tools: what a run, or one of its model calls, was asked, and what it answered. Pure."""
+"""Rows for the evaluations of other tools: question and answer of a run, or of one of its model calls. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DIGITS: Final = 8
 class DatasetExample:
     name: str
     messages: Sequence[JsonObject]
-    """What was asked, as OpenAI's chat messages."""
+    """The question, as OpenAI's chat messages."""
     answer: JsonObject
-    """What was answered, as such a message."""
+    """The answer, as such a message."""
     tools: Sequence[JsonValue]
     about: JsonObject
     """Where it comes from."""
@@ -37,9 +37,9 @@ class DatasetExample:
 
 
 def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) -> Iterator[DatasetExample]:
-    """Yield a run's rows: one with its first question and what it returned or answered last, or one for each model call.
+    """Yield a run's rows: one with its first question and its result or last answer, or one for each model call.
 
-    Calls of which the spans do not hold both request and answer are left out.
+    Calls whose spans lack the request or the answer are left out.
     """
     calls: list[DatasetExample] = []
     for reported in reported_calls(spans):
@@ -70,7 +70,7 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
 
 
 def _output(spans: Sequence[SpanRecord]) -> str | None:
-    """Return what the run returned, if that is a text: a model may be asked something else after the answer was there."""
+    """Return the run's result, if it is a text: a model may get another question after the answer."""
     output = next((text for span in spans if (text := span.text(genai.ENTRY_OUTPUT)) is not None), "")
     found = parse(output)
     return found if isinstance(found, str) else None
@@ -96,7 +96,7 @@ def inspect(example: DatasetExample) -> JsonObject:
 
 
 def _for_inspect(message: JsonObject) -> JsonObject:
-    """Return a message whose calls are flat and parsed; Inspect wants a text, where a model may send none."""
+    """Return a message whose calls are flat and parsed; Inspect requires a text, although a model may send none."""
     kept: JsonObject = {**message, "content": message.get("content") or ""}
     calls = as_objects(message.get("tool_calls"))
     if calls:

@@ -1,4 +1,4 @@
-"""Where spans are sent: OTLP over HTTP, and what else each backend needs."""
+"""Destinations of spans: OTLP over HTTP, and the special needs of each backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Endpoint:
     path: str = _PATH
     """Of the requests."""
     headers: Callable[[str], Mapping[str, str]] = lambda named: {}
-    """What the path of the URL names (a project, an experiment) -> headers."""
+    """Name in the path of the URL (a project, an experiment) -> headers."""
     resource: Callable[[str], Mapping[str, str]] = lambda named: {}
     """Likewise -> attributes of the resource."""
     named_by_path: bool = True
@@ -54,7 +54,7 @@ class Sender:
     """As typed: the credentials in it become a header, and are never shown."""
     environ: Mapping[str, str]
     rejected: int = 0
-    """Spans that the backend says it did not take."""
+    """Spans that the backend did not accept, by its answer."""
     pause: Callable[[float], None] = time.sleep
     _sent: int = field(default=0, init=False)
 
@@ -94,7 +94,7 @@ def _with_resource(span: SpanRecord, extra: Mapping[str, str]) -> SpanRecord:
 
 
 def rejected_spans(body: bytes) -> int:
-    """Return how many spans a protobuf answer says were not taken; other answers say nothing."""
+    """Return the number of spans not accepted, from a protobuf answer; other answers do not have it."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 

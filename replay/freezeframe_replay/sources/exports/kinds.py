@@ -1,4 +1,4 @@
-"""Which forms runs can be exported in: a row each, with what writes it. Pure."""
+"""Export formats: a row each, with its writer. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Needs(StrEnum):
     """Input of an export."""
 
     SPANS = "spans"
-    """A fixture does not hold them."""
+    """Needs spans, which a fixture does not have."""
     CALLS = "HTTP calls"
-    """With their bytes; a run of another instrumentation does not hold these."""
+    """Needs calls with their bytes, which a run of another instrumentation does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Export:
     each_call: bool = False
     written: int = 0
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """What, in the singular, and why -> how many."""
+    """Omitted item, in the singular, and reason -> count."""
 
 
 Write = Callable[[Iterable[Exported], Export], Iterator[str | bytes]]
@@ -58,25 +58,25 @@ class ExportKind:
     name: str
     """As it is typed."""
     makes: str
-    """What it makes, for help."""
+    """Description of the output, for help."""
     forms: tuple[str, ...]
     """Suffixes that the file's name may have; files in a directory get the first."""
     write: Write
     needs: Needs
     counts: str
-    """What is counted, in the singular."""
+    """The counted item, in the singular."""
     loses: str
-    """What a run holds and no file of this kind does."""
+    """Parts of a run that no file of this kind has."""
     file_is_a_run: bool = False
     """Several runs then go into a directory."""
     endpoint: Endpoint | None = None
-    """Where it can be sent, if anywhere."""
+    """Destination to which it can be sent, if any."""
     in_openinference: bool = False
     """True if its readers show OpenInference's attributes."""
 
 
 def form_of(kind: ExportKind, destination: str) -> str:
-    """Return the form that a file's name asks for; if a kind has only one form, any name will do.
+    """Return the form that a file's name implies; if a kind has only one form, any name will do.
 
     Raises:
         ConfigError: the name ends in none of several forms.

@@ -1,6 +1,6 @@
-"""OpenInference's attributes in addition to the conventions' ones: what Phoenix shows, and LangSmith and Langfuse read. Pure.
+"""OpenInference's attributes in addition to the conventions' ones, for Phoenix, LangSmith and Langfuse. Pure.
 
-The reader is `freezeframe_schemas.vendors.openinference`; what is written here comes back from it as it was.
+The reader is `freezeframe_schemas.vendors.openinference`; it restores values written here unchanged.
 
 Source: https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
 """
@@ -47,7 +47,7 @@ _PARAMETERS: Final = {
 def reported_again(spans: Iterable[SpanRecord]) -> frozenset[str]:
     """Return the spans in which instrumentors report model calls whose tokens we counted.
 
-    Our span of the call is below theirs or beside it, in its time.
+    Our span of the call is below theirs, or a sibling within its time.
     """
     spans = list(spans)
     counted: dict[str, list[SpanRecord]] = defaultdict(list)

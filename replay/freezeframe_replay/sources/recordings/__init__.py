@@ -1,1 +1,1 @@
-"""Recordings: files of other tools that hold what a run said to the outside, read as spans. Nothing in them is evaluated."""
+"""Recordings: files of other tools with a run's outside communication, read as spans. Nothing in them is evaluated."""

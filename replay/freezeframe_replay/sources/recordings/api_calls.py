@@ -1,7 +1,7 @@
 """Calls of a model's API that were kept as JSON, one per item: request and answer in the provider's form, but not its bytes.
 
-Batches of OpenAI and of those that copy it, and of Anthropic; invocation logs of Bedrock; and plain lines with a request
-and a response, for whatever else can be brought into that form.
+Batches of OpenAI and of those that copy it, and of Anthropic; invocation logs of Bedrock; and plain lines with
+a request and a response, for anything else that can be converted to that form.
 
 Source: https://platform.openai.com/docs/api-reference/batch; https://docs.anthropic.com/en/api/creating-message-batches;
 https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html

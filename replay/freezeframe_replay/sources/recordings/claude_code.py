@@ -1,9 +1,8 @@
 """Sessions of Claude Code: ``~/.claude/projects/PROJECT/SESSION.jsonl``, and the files of its helpers (``agent-*.jsonl``).
 
-A line is a record. Records form a tree: each names the one before it, so that a prompt that was taken back, and all before a
-compaction, is not part of what the model received later. Each block of an answer is a line.
-
-Source: sessions that version 2.1 wrote; there is no description of the format.
+A line is a record. Records form a tree: each names the one before it, so that the model's later input excludes
+a prompt that was taken back, and everything before a compaction. Each block of an answer is a line. Source:
+sessions that version 2.1 wrote; the format is not documented.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _LACKS: Final = (
 
 @dataclass(slots=True, kw_only=True)
 class _Entry:
-    """A message, while it is put together."""
+    """A message while it is assembled."""
 
     key: str
     at: int
@@ -60,7 +59,7 @@ def read_claude_code(path: Path, origin: Origin) -> Iterator[Conversation]:
     """Yield the conversations of a session.
 
     Raises:
-        WireError: a record does not follow the format; the message says in which line.
+        WireError: a record does not follow the format; the message names the line.
     """
     threads: defaultdict[str, _Thread] = defaultdict(_Thread)
     session = ""
@@ -153,7 +152,7 @@ def _answer(entry: _Entry, after: list[int]) -> Said:
 
 
 def _before(thread: _Thread, place: int, results: defaultdict[int, list[int]]) -> list[int]:
-    """Return the places of what the model received: the records above, and the results of all calls in their answers."""
+    """Return the places of the model's input: the records above, and the results of all calls in their answers."""
     found: set[int] = set()
     seen: set[str] = set()
     record = thread.entries[place].above

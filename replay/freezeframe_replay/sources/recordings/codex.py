@@ -32,7 +32,7 @@ def read_codex(path: Path, origin: Origin) -> Iterator[Conversation]:
     """Yield the conversation of a session.
 
     Raises:
-        WireError: a record does not follow the format; the message says in which line.
+        WireError: a record does not follow the format; the message names the line.
     """
     session = _Session()
     for number, value, _ in lines_of(path):
@@ -89,7 +89,7 @@ class _Session(Session):
         self._at = at
 
     def end_answer(self) -> None:
-        """Put the items of an answer together, or nothing."""
+        """Assemble the items of an answer, if any."""
         if not self._items:
             return
         document: JsonObject = {"id": self._response_id, "status": "completed", "output": self._items}

@@ -27,19 +27,19 @@ class Said:
     message: JsonObject
     """In the conventions' form, ``{"role": "user", "parts": [...]}``; that of an ``assistant`` is an answer of the model."""
     key: str = ""
-    """What names it in its run; its place by default."""
+    """Its name in the run; its place by default."""
     at: int = 0
     """When it was written, in nanoseconds since 1970; 0: not known."""
     asked_at: int = 0
-    """Of an answer: when the model was asked; 0: when the message before it was written."""
+    """For an answer: the time of the request; 0: that of the message before it."""
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
-    """What else is known of an answer: its id, model and tokens."""
+    """Further facts about an answer: its id, model and tokens."""
     error: str = ""
-    """Why there is no answer: the call failed."""
+    """Error of a failed call, which has no answer."""
     after: Sequence[int] | None = None
     """The places of the messages that an answer follows; None: all before it."""
     is_repeated: bool = False
-    """Only part of what others follow: it was said before, or never by the model."""
+    """Only context for others: a repeated message, or one that the model never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,31 +51,31 @@ class Conversation:
     name: str
     messages: Sequence[Said]
     lacks: str
-    """What recordings of this kind do not hold; a gap of the run."""
+    """Parts that recordings of this kind lack; a gap of the run."""
     session: str = ""
-    """The id under which its program can go on with it. The run is then known by it, and a longer file is the same run."""
+    """The id under which its program can continue it. It then identifies the run, so a longer file is the same run."""
     inside: str = ""
-    """What names the conversation of a helper in the run of that session."""
+    """Name of a helper's conversation in the run of that session."""
 
 
 @dataclass(slots=True)
 class Session:
-    """A session of a coding agent, while it is read: what was said, and which part of it the model is told next."""
+    """A session of a coding agent, while it is read: its messages, and those that the model receives next."""
 
     id: str = ""
     prompt: str = ""
-    """What the user asked first."""
+    """The user's first prompt."""
     said: list[Said] = field(default_factory=list[Said])
     window: list[int] = field(default_factory=list[int])
-    """The places of what the model receives next."""
+    """The places of the model's next input."""
 
     def say(self, said: Said) -> None:
-        """Add what was said to the history."""
+        """Add a message to the history."""
         self.window.append(len(self.said))
         self.said.append(said)
 
     def conversation(self, origin: Origin, lacks: str) -> Iterator[Conversation]:
-        """Yield the session as a conversation, if anything was said in it."""
+        """Yield the session as a conversation, if it has messages."""
         if any(not said.is_repeated for said in self.said):
             name = self.prompt.strip().partition("\n")[0][:100] or origin.name
             yield Conversation(number=1, name=name, messages=self.said, lacks=lacks, session=self.id)
@@ -87,7 +87,7 @@ def spoken(dialect: WireDialect, request: JsonObject) -> list[JsonObject]:
 
 
 def answered(dialect: WireDialect, answer: JsonObject) -> dict[str, AttributeValue]:
-    """Return what a provider's answer says: its messages and what comes with them."""
+    """Return the content of a provider's answer: its messages and further fields."""
     return dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
 
 
@@ -149,7 +149,7 @@ class _Written:
         return self._span(said.key or str(place), attributes, (min(start, end), end), SpanKind.CLIENT, said.error)
 
     def results(self, place: int, said: Said) -> Iterator[SpanRecord]:
-        """Yield the spans of the tools whose results a message holds."""
+        """Yield the spans of the tools whose results a message contains."""
         end = self._times[place]
         parts = [part for part in as_objects(said.message.get("parts")) if part.get("type") == "tool_call_response"]
         for number, part in enumerate(parts):

@@ -113,7 +113,7 @@ class _Session(Session):
         self.prompt = self.prompt or next((text for text in texts if not text.startswith("<session_context>")), "")
 
     def _replace(self, history: list[JsonObject]) -> None:
-        """Begin again with a history; what was said before stays as it was."""
+        """Begin again with a history; earlier messages stay."""
         self.end_tools()
         self.window = []
         for record in history:

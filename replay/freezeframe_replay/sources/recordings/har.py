@@ -1,4 +1,4 @@
-"""HTTP Archives (HAR 1.1 to 1.3): what browsers, proxies and HTTP tools save of their traffic. Read, and written as 1.2.
+"""HTTP Archives (HAR 1.1 to 1.3): traffic saved by browsers, proxies and HTTP tools. Read, and written as 1.2.
 
 Pure, except for reading the file.
 
@@ -62,7 +62,7 @@ def _calls(path: Path) -> Iterator[HttpCall]:
 
 
 def _is_http(entry: JsonObject) -> bool:
-    """Return whether an entry may be an HTTP call: browsers also list WebSockets, and what they read from ``data:`` URLs."""
+    """Return whether an entry may be an HTTP call: browsers also list WebSockets, and reads of ``data:`` URLs."""
     url = as_text(as_object(entry.get("request")).get("url")) or ""
     return entry.get("_webSocketMessages") is None and not _OTHER_SCHEME.match(url)
 
@@ -112,7 +112,7 @@ def _bytes(part: JsonObject, where: str) -> bytes:
 
 
 def _left_out(body: bytes, part: JsonObject, size: Any) -> str | None:
-    """Return why a body is absent although there was one."""
+    """Return the reason for an omitted body."""
     has_content = isinstance(size, int) and size > 0
     if body or "text" in part or not (has_content or part.get("params")):
         return None

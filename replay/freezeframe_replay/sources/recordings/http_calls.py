@@ -37,7 +37,7 @@ class HttpCall:
     headers: Headers = ()
     body: bytes = b""
     body_omitted: str | None = None
-    """Why the body is not here, if the recording left it out."""
+    """Reason for a body that the recording left out."""
     status: int | None = None
     """None: no response was recorded."""
     reason: str | None = None
@@ -47,10 +47,10 @@ class HttpCall:
     response_body: bytes = b""
     response_omitted: str | None = None
     start_time_unix_nano: int = 0
-    """0: the recording does not say."""
+    """0: not recorded."""
     took_ns: int = 0
     is_exact: bool = True
-    """True if the bodies are the bytes that were sent. Of others only what they say is kept, and no replay compares bytes."""
+    """True if the bodies are the bytes that were sent. Of others only the content is kept, and no replay compares bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +75,14 @@ class Origin:
 
 
 def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> Iterator[SpanRecord]:
-    """Yield a span for each call, and finally the one around them: a file is one run. Without a call there are no spans.
+    """Yield a span for each call, and finally the one around them: a file is one run. Nothing without calls.
 
     Left out, as our seams do: requests for credentials, and the SDKs' own telemetry.
 
     Args:
         calls: in the order in which they were made.
         origin: the file.
-        lacks: what recordings of this kind do not hold; a gap of the run.
+        lacks: parts that recordings of this kind do not have; a gap of the run.
     """
     trace_id, root_id = origin.id_of(digits=32), origin.id_of("run", digits=16)
     first = last = 0
@@ -169,7 +169,7 @@ def stored_headers(headers: Headers, body: bytes, *, decoded: bool | None = None
     Args:
         headers: as recorded.
         body: as stored.
-        decoded: whether its content-encoding was undone; None to tell by the bytes, since compressed ones are not UTF-8.
+        decoded: whether its content-encoding was undone; None to decide by the bytes, since compressed ones are not UTF-8.
     """
     is_decoded = _is_text(body) if decoded is None else decoded
     names = {name.lower() for name, _ in headers}
@@ -206,7 +206,7 @@ def _exchange_of(call: HttpCall, number: int, seam: str) -> tuple[Exchange, str 
 
 
 def _failure(call: HttpCall) -> str:
-    """Return how a call failed, in the words of the provider: a reconstruction answers with them."""
+    """Return the provider's error text of a failed call, with which a reconstruction answers."""
     body = parse(call.response_body)
     error = as_object(body).get("error") or body
     message = as_object(error).get("message") or (dump(error) if error else "no answer")
@@ -214,7 +214,7 @@ def _failure(call: HttpCall) -> str:
 
 
 def _date_of(headers: Headers) -> int:
-    """Return when the server answered, in nanoseconds; 0 if it did not say."""
+    """Return the time of the server's answer, in nanoseconds; 0 if unknown."""
     text = next((value for name, value in headers if name.lower() == "date"), "")
     try:
         return max(int(parsedate_to_datetime(text).timestamp()), 0) * 1_000_000_000

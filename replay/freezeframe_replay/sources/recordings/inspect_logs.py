@@ -187,7 +187,7 @@ def _content(block: JsonObject) -> JsonObject:
 
 
 def _resolved(value: JsonValue, attached: JsonObject) -> JsonValue:
-    """Return the value with the texts that the log keeps only once, under a hash."""
+    """Return the value with the texts filled in that the log keeps only once, under a hash."""
     if isinstance(value, str):
         return attached.get(value.removeprefix("attachment://"), value) if value.startswith("attachment://") else value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Read the items of a long JSON array, or of a file with one a line: what is held at once is one item, not the file."""
+"""Read the items of a long JSON array, or of a file with one a line: only one item is in memory at once, not the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def placed(path: Path, where: str) -> Generator[None]:
 
 
 def each(path: Path, word: str, items: Iterable[Any], make: Callable[[JsonObject], Made]) -> Iterator[Made]:
-    """Yield what is made of each item; a fault names it by its `word` and number, from 1, and by its line if it has one.
+    """Yield the result of `make` for each item.
+
+    A fault names it by its `word` and number, from 1, and by its line if it has one.
 
     Raises:
         WireError: `make` raised a `ValueError`.
@@ -189,7 +191,7 @@ def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[
 
 
 class _Text:
-    """A document, part of which is held."""
+    """A document, of which a part is in memory."""
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self._path, self._file = path, file
@@ -261,12 +263,12 @@ class _Text:
                 return value
 
     def wrong(self, what: str, at: int | None = None) -> WireError:
-        """Return an error that says where: at the place `at` of what is held, by default where we are."""
+        """Return an error with its place: at `at` in the held text, by default the current position."""
         line = 1 + self._lines + self._held.count("\n", 0, self._at if at is None else at)
         return WireError(f"{self._path}, line {line}, after item {self._items}: {what}")
 
     def _read(self) -> bool:
-        """Double what is held, so that a long value is not tried too often; return whether there was more."""
+        """Double the held text, so that a long value is not tried too often; return whether there was more."""
         self._lines += self._held.count("\n", 0, self._at)
         self._held = self._held[self._at :]
         self._at = 0

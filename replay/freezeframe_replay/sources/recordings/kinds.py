@@ -1,4 +1,4 @@
-"""Which kinds of recordings can be imported: a row each, with what reads it; and how their spans are put into requests."""
+"""Kinds of recordings that can be imported: a row each, with its reader; and the packing of their spans into requests."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class RecordingKind:
     name: str
     """As it is typed."""
     holds: str
-    """What a file of it is, for help."""
+    """Description of its files, for help."""
     files: str
-    """How the files of a directory are named that are read, with a space between."""
+    """Name patterns of the files read in a directory, separated by spaces."""
     read: Callable[[Path, Origin], Iterator[SpanRecord]]
     is_folder: bool = False
     """True if the files of a directory are one recording."""
@@ -82,7 +82,7 @@ RECORDINGS: Final = {
 
 
 def recordings_in(source: Path, kind: RecordingKind) -> list[Path]:
-    """Return the files that a source names: itself, or those of a directory and the ones below it."""
+    """Return the files of a source: itself, or those of a directory and the ones below it."""
     if not source.is_dir():
         return [source]
     found = {path for name in kind.files.split() for path in source.rglob(name) if path.is_file()}
@@ -94,7 +94,7 @@ def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpReque
 
     Raises:
         RunError: it holds no run.
-        WireError: the file is not of this kind; the message says where.
+        WireError: the file is not of this kind; the message names the place.
     """
     origin = _origin(path, kind)
     with placed(path, "as OTLP"):
@@ -112,7 +112,7 @@ def runs_of_recording(path: Path, kind: RecordingKind) -> list[Run]:
     """Return the runs of a file, in the order in which they end there.
 
     Raises:
-        WireError: the file is not of this kind; the message says where.
+        WireError: the file is not of this kind; the message names the place.
     """
     runs: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in _read(path, kind, _origin(path, kind)):

@@ -1,7 +1,7 @@
 """Traces that Langfuse exports: the JSON of its page and of ``GET /api/public/traces/{id}``, an object with ``observations``.
 
-Langfuse keeps the attributes of the OpenTelemetry span that it was sent; they are the span again. What they do not say about a
-model call or a tool is taken from the observation's own input and output.
+Langfuse keeps the attributes of the OpenTelemetry span that it received; they restore the span. Further
+values of a model call or a tool are taken from the observation's own input and output.
 
 Source: https://api.reference.langfuse.com, ``TraceWithFullDetails`` and ``ObservationsView``.
 """
@@ -58,7 +58,7 @@ def langfuse_span(item: JsonObject) -> SpanRecord:
 
 
 def _values(item: JsonObject) -> dict[str, AttributeValue]:
-    """Return what the observation's own fields say: those that the SDK sends as attributes of its spans."""
+    """Return the values of the observation's own fields: those that the SDK sends as attributes of its spans."""
     fields = {
         "type": str(item.get("type")).lower(),
         "input": item.get("input"),

@@ -47,7 +47,7 @@ def _runs(path: Path) -> Iterator[Any]:
 
 
 def _merged(batch: JsonObject) -> list[JsonObject]:
-    """Return the runs of a batch: what was sent as each ended is put over what was sent as it began."""
+    """Return the runs of a batch: the data sent at the end of each overrides that sent at its beginning."""
     runs: dict[str, JsonObject] = {}
     for part in (*as_objects(batch.get("post")), *as_objects(batch.get("patch"))):
         # An update may name its run only at the end of its place in the trace.

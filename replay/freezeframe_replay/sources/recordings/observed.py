@@ -29,7 +29,7 @@ class Names:
     """A backend's names for the fields of every span; a dot leads into an object or list."""
 
     word: str
-    """What it calls a span."""
+    """Its word for a span."""
     trace: str
     own: str
     parent: str
@@ -73,8 +73,8 @@ def span_of(
         item: as exported.
         names: the names of its fields.
         attributes: the span's; those without a value are left out.
-        seed: goes into an id that is made, because the backend's own has another form; by default what it calls a span.
-        others: fields of the span that are known otherwise.
+        seed: goes into an id that is made, because the backend's own has another form; by default its word for a span.
+        others: fields of the span from another source.
 
     Raises:
         ValueError: the item does not follow the format; the message begins with the name of the field.

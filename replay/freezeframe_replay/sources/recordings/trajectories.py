@@ -1,4 +1,4 @@
-"""Trajectories: what benchmarks and research agents keep of a run, as chat messages.
+"""Trajectories: a run as chat messages, as benchmarks and research agents keep it.
 
 Source: sierra-research/tau-bench ``run.py`` (a list of results); SWE-agent/mini-swe-agent ``docs/usage/output_files.md``
 (``mini-swe-agent-1.1``); sierra-research/tau2-bench ``src/tau2/data_model/message.py``, and the file of which the tests
@@ -88,7 +88,7 @@ def read_tau2_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
 
 
 def _is_the_users(message: JsonObject) -> bool:
-    """Return whether a message is a call of the simulated user's own tools, or its result: the agent gets neither."""
+    """Return whether a message is a call of the simulated user's tools, or its result: the agent gets neither."""
     return message.get("requestor") == "user" or (message.get("role") == "user" and bool(message.get("tool_calls")))
 
 
@@ -146,7 +146,7 @@ def read_mini_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:
 
 
 def _of_mini_swe_agent(entry: JsonObject) -> Said | None:
-    """Return a message as the model was told of it; None for the agent's own note of why it ended."""
+    """Return a message as the model received it; None for the agent's note on why it ended."""
     if not isinstance(entry.get("role"), str):
         raise ValueError("expected a message with a role")
     if entry["role"] == "exit":

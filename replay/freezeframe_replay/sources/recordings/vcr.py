@@ -26,7 +26,7 @@ from freezeframe_schemas.wire.document import JsonObject, as_object, as_text
 _VERSION: Final = 1
 _LISTS: Final = frozenset({"interactions", "http_interactions"})
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\ud800-\udfff\u2028\u2029\ufeff\ufffe\uffff]")
-"""What YAML wants escaped, beyond what JSON does."""
+"""Characters that YAML must escape, beyond those of JSON."""
 _LACKS: Final = "imported from a VCR cassette: it holds HTTP calls only, each answer in one piece"
 
 
@@ -190,7 +190,7 @@ def _quoted(text: str) -> str:
 
 _MAX_DEPTH: Final = 100
 _TEXT_TAGS: Final = frozenset({"tag:yaml.org,2002:python/unicode", "tag:yaml.org,2002:python/str", "!binary"})
-"""What Python 2 and Ruby write for a text and for bytes."""
+"""Tags of Python 2 and Ruby for a text and for bytes."""
 
 
 def yaml_items_of(path: Path, names: frozenset[str], *, other: Other) -> Iterator[Any]:
@@ -203,7 +203,7 @@ def yaml_items_of(path: Path, names: frozenset[str], *, other: Other) -> Iterato
 
     Raises:
         ConfigError: PyYAML is not installed.
-        WireError: the file is cut, is not YAML, or uses what a list of plain data does not need; the message says where.
+        WireError: the file is cut, is not YAML, or uses features beyond a list of plain data; the message names the place.
     """
     try:
         import yaml
