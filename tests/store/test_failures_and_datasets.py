@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +12,13 @@ from pathlib import Path
 import agent_loops
 import pytest
 
+import freezeframe
+from freezeframe.testing import capture
 from freezeframe_collector.store import Store
 from freezeframe_replay.cli import main
 from freezeframe_replay.experiments.dataset import load_dataset
 from freezeframe_replay.sources.failures import list_failures
+from freezeframe_replay.sources.run_list import RunQuery, list_runs
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError
@@ -41,11 +46,11 @@ def test_failures_alike_are_one_group_with_a_run_that_has_it(runs: RunStore) -> 
     groups = list_failures(runs, where=f"service = '{SERVICE}'")
     refused = [group for group in groups if group.kind == "model"]
     assert refused and len({group.signature for group in groups}) == len(groups)
-    _, counted = runs.sql(f"SELECT count() FROM errors WHERE service = '{SERVICE}'")
-    assert sum(group.failures for group in groups) == counted[0][0]
+    _, counted = runs.sql(f"SELECT count() FROM runs WHERE service = '{SERVICE}' AND status = 'error'")
+    assert sum(group.runs for group in groups if not group.handled) == counted[0][0] > 0
     _, found = runs.sql(f"SELECT trace_id, signature FROM errors WHERE service = '{SERVICE}'")
     assert {(group.newest, group.signature) for group in groups} <= {(trace_id, signature) for trace_id, signature in found}
-    assert [group.runs for group in groups] == sorted((group.runs for group in groups), reverse=True)
+    assert [(group.handled, -group.runs) for group in groups] == sorted((group.handled, -group.runs) for group in groups)
 
 
 def test_a_condition_that_is_no_sql_is_refused(runs: RunStore) -> None:
@@ -105,3 +110,75 @@ def test_runs_are_chosen_by_a_condition_or_by_a_query(
     assert len(load_dataset(tmp_path / "a").rows) == 3
     assert main(["experiment", "dataset", *common, "--where", "service = 'nobody'", "-o", str(tmp_path / "c")]) == 1
     assert "no runs were chosen" in capsys.readouterr().err
+
+
+SHOP = "failing-shop"
+
+
+@freezeframe.tool
+def price(article: str) -> int:
+    """Fail for some articles."""
+    if article == "soft":
+        raise TimeoutError("the shop does not answer")
+    return {"kettle": 3}[article]
+
+
+@freezeframe.run
+def sell(article: str, number: int) -> int:
+    """Fail in one of three ways, after an error that is caught or not."""
+    with contextlib.suppress(TimeoutError):
+        price("soft")
+    if article == "many":
+        raise ValueError(f"order {number}: too many")
+    return bill(price(article) // number, number)
+
+
+def bill(total: int, number: int) -> int:
+    if number > 90:
+        raise ValueError(f"order {number}: too many")
+    return total
+
+
+@pytest.fixture(scope="module")
+def sold(store: Store, facade_url: str) -> Iterator[RunStore]:
+    """Twelve runs: four causes, each in several runs; and some that went on after an error."""
+    with capture() as captured:
+        for article, number in (("gone", 1), ("gone", 2), ("many", 71), ("many", 72), ("many", 73), ("kettle", 0)):
+            with contextlib.suppress(Exception):
+                sell(article, number)
+        for number in (97, 98, 3, 4):
+            with contextlib.suppress(Exception):
+                sell("kettle", number)
+        spans = captured.spans
+    named = [
+        replace(span, resource=replace(span.resource, attributes={**span.resource.attributes, genai.SERVICE_NAME: SHOP}))
+        for span in spans
+    ]
+    store.insert(named, token="sold")
+    opened = open_runs(facade_url)
+    yield opened
+    opened.close()
+
+
+def test_runs_are_grouped_by_what_ended_them_and_a_caught_error_is_no_cause(sold: RunStore) -> None:
+    """The same message in two functions is two causes; a tool's error that ended a run counts once."""
+    groups = list_failures(sold, where=f"service = '{SHOP}'")
+    here = Path(__file__).name
+    ended = [group for group in groups if not group.handled]
+    assert {(re.sub(r":\d+", "", group.frame), group.type, group.runs, group.failures) for group in ended} == {
+        (f"{here} in price", "builtins.KeyError", 2, 2),
+        (f"{here} in sell", "builtins.ValueError", 3, 3),
+        (f"{here} in bill", "builtins.ValueError", 2, 2),
+        (f"{here} in sell", "builtins.ZeroDivisionError", 1, 1),
+    }
+    handled = [(group.kind, group.subject, group.type, group.runs) for group in groups if group.handled]
+    assert handled == [("tool", "price", "builtins.TimeoutError", 2)]
+
+
+def test_a_run_in_the_list_has_the_error_that_ended_it(sold: RunStore) -> None:
+    page = list_runs(sold, RunQuery(chosen={"service": SHOP}, status="failed"))
+    assert {row.first_error for row in page.rows} == {
+        "KeyError: 'gone'",
+        *(f"ValueError: order {number}: too many" for number in (71, 72, 73, 97, 98)),
+        "ZeroDivisionError: integer division or modulo by zero",
+    }

@@ -26,7 +26,8 @@ _NOT_REPLAYED = "no: "
 
 
 COMMAND: Final = Command(
-    description="Similar failures have the same signature: numbers and ids in the message do not count.",
+    description="Runs are grouped by the error that ended them and where; numbers and ids in the message do not count. "
+    "Handled errors of calls follow.",
     examples={
         "freezeframe failures --since 1d": "what fails, in how many runs",
         "freezeframe failures --since 1d --replay": "and which failures this code still shows",

@@ -122,7 +122,7 @@ class Tools:
         )
 
     async def failures(self, since: Since = "7d", budget: Budget = None) -> str:
-        """Group the failed steps of recent runs by what failed, with the newest run of each group."""
+        """Group recent failed runs by what ended them, with the newest run of each group; then errors that were handled."""
         found = await self._do(FAILURES, FailuresParameters(since=_start(since)))
         return self._answer(found, 'next: why_failed(run=...) for a run of the column "newest"', budget)
 

@@ -21,23 +21,27 @@ def failures_text(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], *
         return "no failures"
     if width < WIDE:
         return _narrow(groups, verdicts, width)
-    header = ["runs", "failures", "last", "kind", "what", "error", "message", "newest", *(["replay"] if verdicts else [])]
+    header = ["runs", "last", "what", "error", "message", "where", "newest", *(["replay"] if verdicts else [])]
     rows = [
         [
             str(group.runs),
-            str(group.failures),
             moment(group.last),
-            group.kind,
-            group.subject,
+            what(group),
             group.type,
             group.message,
+            group.frame,
             group.newest[:ID_DIGITS],
             *([verdicts[group.newest]] if verdicts else []),
         ]
         for group in groups
     ]
-    cut = [header.index(name) for name in ("message", "replay", "error", "what") if name in header]
-    return table_text(header, rows, right=(0, 1), cell_width=60, cut=cut, width=width)
+    cut = [header.index(name) for name in ("message", "where", "replay", "error", "what") if name in header]
+    return table_text(header, rows, right=(0,), cell_width=60, cut=cut, width=width)
+
+
+def what(group: FailureGroup) -> str:
+    """Return ``answer`` for runs of an entry point that failed, ``tool price, handled`` for calls after which runs went on."""
+    return f"{group.kind} {group.subject}, handled" if group.handled else group.subject
 
 
 def _narrow(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], width: int) -> str:
@@ -46,7 +50,7 @@ def _narrow(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], width: 
         [
             str(group.runs),
             verdicts[group.newest].partition(":")[0] if verdicts else moment(group.last)[5:16],
-            short(group.subject, 12),
+            short(what(group), 12),
             short(re.split("[.:]", group.type)[-1], 15),
             group.newest[:_FEW_DIGITS],
             group.message,

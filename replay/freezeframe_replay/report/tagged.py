@@ -24,7 +24,7 @@ def call_text(name: str, text: str) -> str:
         return f"{name}({_plain(data)})"
     if "argv" in data:
         return " ".join(str(word) for word in data["argv"] or [])
-    if set(data) <= {"args", "kwargs", "defaults", "settings"}:
+    if set(data) <= {"args", "kwargs", "defaults", "settings", "id", "attempt"}:
         positional = [_plain(item) for item in data.get("args") or []]
         named = [f"{key}={_plain(item)}" for key, item in (data.get("kwargs") or {}).items()]
         return f"{name}({', '.join([*positional, *named])})"

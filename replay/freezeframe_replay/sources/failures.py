@@ -1,4 +1,7 @@
-"""Failures: errors of the store, grouped by a signature that is the same for similar failures, with a run of each group."""
+"""Failures: what ended runs, in groups of a signature that is the same for similar failures, with a run of each group.
+
+An error that a run went on after is no cause: those of calls are groups of their own, after the others.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-_QUERY: Final = """
-SELECT signature, count() AS failures, uniqExact(trace_id) AS runs, any(service) AS service, any(kind) AS kind,
-    any(subject) AS subject, any(type) AS type, argMax(message, start_time) AS message, max(start_time) AS last,
+from freezeframe_schemas import genai
+
+_OF_RUNS: Final = (genai.OP_INVOKE_WORKFLOW, genai.OP_INVOKE_AGENT)
+_QUERY: Final = f"""
+SELECT signature, count() AS failures, uniqExact(trace_id) AS runs, any(service) AS service,
+    any(if(handled, kind, 'run')) AS kind, any(if(handled, subject, span_name)) AS subject, any(type) AS type,
+    argMax(message, start_time) AS message, argMax(frame, start_time) AS frame, handled, max(start_time) AS last,
     argMax(trace_id, tuple(trace_id IN (SELECT trace_id FROM readiness WHERE NOT cold), start_time)) AS newest
-FROM (SELECT * FROM errors WHERE {condition})
-GROUP BY signature ORDER BY runs DESC, failures DESC, signature LIMIT {limit}
+FROM (
+    WITH failed AS (SELECT trace_id FROM run_rows FINAL WHERE entry.failed)
+    SELECT *, false AS handled FROM (
+        SELECT * FROM errors
+        WHERE (entry_kind != '' OR parent_span_id = '') AND trace_id IN failed AND {{condition}}
+        ORDER BY entry_kind = '', start_time LIMIT 1 BY trace_id
+    )
+    UNION ALL
+    SELECT *, true AS handled FROM errors
+    WHERE entry_kind = '' AND kind NOT IN ('span', {", ".join(f"'{name}'" for name in _OF_RUNS)})
+        AND trace_id NOT IN failed AND {{condition}}
+)
+GROUP BY signature, handled ORDER BY handled, runs DESC, failures DESC, signature LIMIT {{limit}}
 """
 
 
@@ -26,11 +44,15 @@ class FailureGroup:
     service: str
     kind: str
     subject: str
-    """Tool or model."""
+    """Entry point; of a handled error, tool or model."""
     type: str
     """Class of the error."""
     message: str
     """The newest one's message."""
+    frame: str
+    """The program's innermost frame of the newest one: ``shop.py:31 in total``; empty if it is not known."""
+    handled: bool
+    """True for errors of calls in runs that went on."""
     last: dt.datetime
     newest: str
     """The newest run that can be re-enacted; if none can, the newest."""
@@ -47,7 +69,7 @@ class FailureSource(Protocol):
 def list_failures(
     store: FailureSource, *, limit: int = 20, since: dt.datetime | None = None, where: str = ""
 ) -> list[FailureGroup]:
-    """Return groups of failures, those of most runs first.
+    """Return groups of failures: of those that ended runs, and then of handled ones, those of most runs first.
 
     Args:
         store: the store to query.

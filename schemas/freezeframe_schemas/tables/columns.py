@@ -378,7 +378,8 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     _derived(
         "first_error",
         "SimpleAggregateFunction(min, Tuple(start_time DateTime64(9, 'UTC'), error String))",
-        "Error of the first span that failed; its time is in the far future if none did",
+        "Class and message of the entry point's error, whose time is then 1970, else of the first span that failed; its time is"
+        " in the far future if none did",
     ),
     _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 if the run has exchanges"),
     _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Requested models"),

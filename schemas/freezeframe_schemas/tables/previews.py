@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 from freezeframe_schemas import genai
 
@@ -29,6 +30,15 @@ _OUTPUTS: Final = (
     genai.RESPONSE_BODY,
     genai.ERROR_CHAIN,
 )
+_TASK: Final = b'{"by": '
+_ARGUMENTS: Final = b'"args": '
+_REQUEST: Final = b'{"method": '
+_PATH: Final = b'"path": '
+_BODY: Final = b', "body": "'
+_LARGEST_BODY: Final = 100_000
+"""Bytes of a request's body up to which its question is looked for."""
+_ASKS: Final = ("question", "content", "message", "prompt", "query", "input", "text")
+"""Fields of a request's body that hold its question."""
 _MARK: Final = b'"content":'
 _BLANKS: Final = b" \t\r\n"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*')
@@ -44,8 +54,39 @@ def input_preview(large: Mapping[str, bytes]) -> str:
         if raw := large.get(name):
             if name == genai.INPUT_MESSAGES and (last := raw.rfind(_MARK)) >= 0:
                 return _content(raw, last) or _head(raw)
-            return _head(raw)
+            return (_of_entry(raw) if name == genai.ENTRY_INPUT else "") or _head(raw)
     return ""
+
+
+def _of_entry(raw: bytes) -> str:
+    """Return the question of a request, or the arguments of a task; empty for any other input."""
+    if raw.startswith(_TASK) and (at := raw.find(_ARGUMENTS)) >= 0:
+        return _head(b"{" + raw[at:])
+    if not raw.startswith(_REQUEST):
+        return ""
+    at = raw.rfind(_BODY)
+    if at >= 0 and len(raw) - at <= _LARGEST_BODY:
+        with suppress(ValueError, RecursionError):
+            body: Any = json.loads(raw[at + len(_BODY) - 1 : raw.rindex(b"}")])
+            if body:
+                return _short(question_of(body))
+            at = -1
+    at = at if at >= 0 else raw.find(_PATH)
+    return _text_of(raw[raw.index(b": ", at) + 2 :][:_READ_BYTES]) if at >= 0 else ""
+
+
+def question_of(body: str) -> str:
+    """Return what a request asks, from its body: the last message, or the text under a name that says so; else the body."""
+    try:
+        found: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    fields: dict[str, Any] = found if isinstance(found, dict) else {}
+    messages: Any = fields.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
+        fields = {**messages[-1]}
+    texts = {name: text for name, text in fields.items() if isinstance(text, str) and text}
+    return next((texts[name] for name in _ASKS if name in texts), body)
 
 
 def output_preview(large: Mapping[str, bytes]) -> str:

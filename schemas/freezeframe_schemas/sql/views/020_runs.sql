@@ -38,7 +38,7 @@ SELECT
     {LEVEL}
     r.entry.input AS input, -- Start of the entry point's input
     r.entry.output AS output, -- Start of its output
-    r.first_error.error AS first_error, -- Error of the first span that failed
+    r.first_error.error AS first_error, -- Class and message of the error that ended it, else of the first span that failed
     r.run_hour AS run_hour,
     r.kept AS kept,
     r.trace_id NOT IN (SELECT trace_id FROM {db}.unsettled_rows) AS settled -- False while stored spans may still hold forms of a value that was found later
