@@ -35,9 +35,9 @@ _ARGUMENTS: Final = b'"args": '
 _REQUEST: Final = b'{"method": '
 _PATH: Final = b'"path": '
 _BODY: Final = b', "body": "'
-_LARGEST_BODY: Final = 100_000
+_MAX_BODY_BYTES: Final = 100_000
 """Bytes of a request's body up to which its question is looked for."""
-_ASKS: Final = ("question", "content", "message", "prompt", "query", "input", "text")
+_QUESTIONS: Final = ("question", "content", "message", "prompt", "query", "input", "text")
 """Fields of a request's body that hold its question."""
 _MARK: Final = b'"content":'
 _BLANKS: Final = b" \t\r\n"
@@ -65,7 +65,7 @@ def _of_entry(raw: bytes) -> str:
     if not raw.startswith(_REQUEST):
         return ""
     at = raw.rfind(_BODY)
-    if at >= 0 and len(raw) - at <= _LARGEST_BODY:
+    if at >= 0 and len(raw) - at <= _MAX_BODY_BYTES:
         with suppress(ValueError, RecursionError):
             body: Any = json.loads(raw[at + len(_BODY) - 1 : raw.rindex(b"}")])
             if body:
@@ -86,7 +86,7 @@ def question_of(body: str) -> str:
     if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
         fields = {**messages[-1]}
     texts = {name: text for name, text in fields.items() if isinstance(text, str) and text}
-    return next((texts[name] for name in _ASKS if name in texts), body)
+    return next((texts[name] for name in _QUESTIONS if name in texts), body)
 
 
 def output_preview(large: Mapping[str, bytes]) -> str:
