@@ -1,7 +1,7 @@
 """The replayed process: `activate` turns it into one, `main` runs the recorded entry point in it.
 
 `activate` is called through the start-up hook that ``freezeframe run`` uses, before any of the program's own code; it reads
-its task from the environment that `reenact` set. The report is written when the process ends, however it ends, unless it is
+its task from the file that `reenact` wrote. The report is written when the process ends, however it ends, unless it is
 killed.
 """
 
@@ -22,17 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe.context.environment import DATABASES_VARIABLE, FILES_VARIABLE
-from freezeframe_replay.process.child_task import (
-    FIRST_VARIABLE,
-    FIXTURE_VARIABLE,
-    KEPT_VARIABLE,
-    KEYS_VARIABLE,
-    LAYER_VARIABLE,
-    POLICY_VARIABLE,
-    REPORT_VARIABLE,
-    is_called,
-    key_of,
-)
+from freezeframe_replay.process.child_task import FIRST_VARIABLE, ChildTask, is_called, key_of, own_task
 from freezeframe_replay.process.entry_point import find_entry_point
 from freezeframe_replay.process.tasks import call_task
 from freezeframe_schemas import genai, values
@@ -65,9 +55,8 @@ _state: dict[str, Any] = {}
 
 
 def activate() -> None:
-    """Make this process answer every seam from the fixture named in the environment. Does nothing if none is named."""
-    directory = os.environ.get(FIXTURE_VARIABLE)
-    if directory is None or _state:
+    """Make this process answer every seam from the fixture of its task. Does nothing if it has no task."""
+    if _state or (task := own_task()) is None:
         return
     import freezeframe
     from freezeframe.hosts import applications
@@ -78,20 +67,19 @@ def activate() -> None:
     from freezeframe_replay.process.isolate import fence_sockets, keep_byte_code_of_settled_sources, restore_random
 
     keep_byte_code_of_settled_sources()
-    fixture = load_fixture(Path(directory))
-    policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else ReplayPolicy()
+    fixture = load_fixture(Path(task.fixture))
+    policy = policy_from_json(task.policy) if task.policy else ReplayPolicy()
 
-    if LAYER_VARIABLE in os.environ:  # before the seams, which then answer in its place
+    if task.layer:  # before the seams, which then answer in its place
         from freezeframe_replay.process.layer import Layer
 
-        kept = [os.environ[KEPT_VARIABLE]] if KEPT_VARIABLE in os.environ else []
-        Layer(os.environ[LAYER_VARIABLE], [*policy.allow_paths, *kept]).install()
+        Layer(task.layer, [*policy.allow_paths, *filter(None, [task.spans])]).install()
     first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
     # A Python that the program starts is also in the replay, and not on the network.
     os.environ.update(freezeframe.injected_environment(f"{__name__}:activate"))
-    session, fences, clock = _open_session(fixture, policy)
+    session, fences, clock = _open_session(fixture, policy, task)
     BEGINNINGS.put(fixture.begin)
-    _record(fixture, is_first=first)
+    _record(fixture, task.spans, is_first=first)
 
     def begin() -> None:
         # A function's is restored on entry. A program was recorded from its start on, or from its call of `instrument()` on.
@@ -102,7 +90,7 @@ def activate() -> None:
         session,
         edit=lambda request: edit_request(request, policy.edits) if policy.edits else None,
         real_time=policy.real_time,
-        is_recorded=KEPT_VARIABLE in os.environ,
+        is_recorded=bool(task.spans),
         on_instrument=begin,
         databases=_where_answered(fixture, DATABASES_VARIABLE, Kind.DATABASE),
         files=_where_answered(fixture, FILES_VARIABLE, Kind.FILE),
@@ -129,7 +117,7 @@ def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
     return "in runs" if is_called(fixture) else "everywhere"
 
 
-def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession, Fences, RecordedClock]:
+def _open_session(fixture: Fixture, policy: ReplayPolicy, task: ChildTask) -> tuple[ReplaySession, Fences, RecordedClock]:
     """Create the session that answers for the world, for as long as the process lives."""
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences
@@ -147,7 +135,7 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
     def leave() -> None:
         fences.up = False
 
-    peers = Peers(peers_file(Path(os.environ[REPORT_VARIABLE])))
+    peers = Peers(peers_file(Path(task.report)))
     session = ReplaySession(
         fixture,
         policy=policy,
@@ -157,7 +145,7 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
         on_leave=leave,
         on_divergence=_report_first,
         claims=peers,
-        key=key_of(fixture, Path(os.environ[KEYS_VARIABLE])) if KEYS_VARIABLE in os.environ else None,
+        key=key_of(fixture, Path(task.keys)) if task.keys else None,
     )
     clock.between_ns = session.between_ns
     os.register_at_fork(after_in_child=session.after_fork)
@@ -168,13 +156,13 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
         allow_paths=[Path(path) for path in policy.allow_paths],
         allow_programs=policy.allow_programs,
         around_tools=session.unserved if policy.runs_tools else None,
-        copies=copies_of(os.environ[LAYER_VARIABLE]) if LAYER_VARIABLE in os.environ else "",
+        copies=copies_of(task.layer) if task.layer else "",
     )
-    _state.update(fixture=fixture, session=session, fences=fences, peers=peers)
+    _state.update(report=Path(task.report), fixture=fixture, session=session, fences=fences, peers=peers)
     return session, fences, clock
 
 
-def _record(fixture: Fixture, *, is_first: bool) -> None:
+def _record(fixture: Fixture, spans: str, *, is_first: bool) -> None:
     """Watch the program's output, for its outcome; record the replay, if it is to be kept."""
     from freezeframe._instrument import record_replay
     from freezeframe.runs.streams import StandardStreams
@@ -182,10 +170,9 @@ def _record(fixture: Fixture, *, is_first: bool) -> None:
     if fixture.entry.kind is EntryKind.COMMAND and is_first:
         _state["streams"] = streams = StandardStreams()
         streams.begin()
-    kept = os.environ.get(KEPT_VARIABLE)
-    if kept is not None:  # before the seams are installed: its own thread has no place among the program's
+    if spans:  # before the seams are installed: its own thread has no place among the program's
         record_replay(
-            kept,
+            spans,
             service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
             root="never" if is_called(fixture) else "always",
         )
@@ -362,14 +349,13 @@ def _compare_outcome() -> None:
 
 def write_report() -> None:
     """Write the report of this process, if it is the first one of the replay."""
-    path = os.environ.get(REPORT_VARIABLE)
-    if path is None or not _is_first():
+    if not _state or not _is_first():
         return
     _state["fences"].up = False
     _compare_outcome()
     report = _state["peers"].joined(_state["session"].report())
     report = replace(report, unheard=(*report.unheard, *_state.get("unheard", ()), *_state.get("ended", ())))
-    replace_file(Path(path), report_to_json(report))
+    replace_file(_state["report"], report_to_json(report))
 
 
 def _end_after_the_recording(session: ReplaySession) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from freezeframe.runs.run import is_marked
 from freezeframe_replay.process import child
-from freezeframe_replay.process.child_task import FIXTURE_VARIABLE, KEYS_VARIABLE, REPORT_VARIABLE, is_called, key_of
+from freezeframe_replay.process.child_task import ChildTask, is_called, key_of
 from freezeframe_replay.process.entry_point import find_entry_point
 from freezeframe_schemas.divergence import Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
@@ -44,9 +44,8 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
         folder = Path(scratch)
         write_fixture(fixture, folder / "fixture")
         report = folder / "report.json"
-        variables = {FIXTURE_VARIABLE: str(folder / "fixture"), REPORT_VARIABLE: str(report)}
-        if key_of(fixture, keys) is not None:
-            variables[KEYS_VARIABLE] = str(keys.resolve())
+        known = str(keys.resolve()) if key_of(fixture, keys) is not None else ""
+        variables = ChildTask(fixture=str(folder / "fixture"), report=str(report), keys=known).variables()
         error_file = folder / "error"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the copy uses none of them

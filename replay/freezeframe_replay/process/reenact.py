@@ -18,16 +18,7 @@ from typing import Any, Final
 import freezeframe
 from freezeframe.context.environment import DATABASES_VARIABLE, FILES_VARIABLE, HASH_SEED_VARIABLE, is_hash_seed
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy, policy_to_json
-from freezeframe_replay.process.child_task import (
-    FIXTURE_VARIABLE,
-    KEPT_VARIABLE,
-    KEYS_VARIABLE,
-    LAYER_VARIABLE,
-    POLICY_VARIABLE,
-    REPORT_VARIABLE,
-    is_called,
-    key_of,
-)
+from freezeframe_replay.process.child_task import ChildTask, is_called, key_of
 from freezeframe_replay.process.keeper import ended_with_us
 from freezeframe_replay.process.own_code import own_code
 from freezeframe_replay.process.peers import Peers, peers_file
@@ -311,9 +302,14 @@ def _enact(
             is_given=not how.command,
             on_look=None if on_look is None else lambda: on_look({}),
         )
-    variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
-    variables[POLICY_VARIABLE] = policy_to_json(how.policy)
-    variables |= _files(fixture, how.keys, how.spans)
+    variables |= ChildTask(
+        fixture=str(directory.resolve()),
+        report=str(report_path),
+        policy=policy_to_json(how.policy),
+        spans="" if how.spans is None else str(how.spans.resolve()),
+        keys=str(how.keys.resolve()) if key_of(fixture, how.keys) is not None else "",
+        layer="" if Fence.WRITES in how.policy.fences else str(report_path.with_name("layer")),
+    ).variables()
     if how.command or fixture.entry.kind is EntryKind.COMMAND:
         variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
     with contextlib.closing(Peers(peers_file(report_path))) as peers:
@@ -340,12 +336,6 @@ def _in_files(fixture: Fixture | Path, scratch: Path) -> tuple[Path, Fixture]:
     return directory, fixture
 
 
-def _files(fixture: Fixture, keys: Path, spans: Path | None) -> dict[str, str]:
-    """Return the variables that name the directory of the keys, if it holds the recording's, and the file to record to."""
-    named = {KEYS_VARIABLE: keys if key_of(fixture, keys) is not None else None, KEPT_VARIABLE: spans}
-    return {name: str(path.resolve()) for name, path in named.items() if path is not None}
-
-
 def _stopped(peers: Peers, fixture: Fixture) -> Report:
     """Return the report of a program that was stopped, as its other processes left it."""
     reported = peers.without_the_first(fixture.run_id, len(fixture.askable))
@@ -360,7 +350,7 @@ def _fenced(policy: ReplayPolicy, scratch: Path, spans: Path | None) -> tuple[Re
     if Fence.WRITES not in policy.fences:
         layer = scratch / "layer"
         read = replace(policy, allow_paths=(*policy.allow_paths, str(layer))) if Fence.READS in policy.fences else policy
-        return read, {LAYER_VARIABLE: str(layer)}
+        return read, {}
     # Temporary files disappear with the replay, so writing them has no effect.
     temporary = scratch / "tmp"
     temporary.mkdir()
