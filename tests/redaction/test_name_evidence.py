@@ -179,6 +179,8 @@ def test_an_identifier_behind_a_name_is_none_of_it() -> None:
         ("Caro Luca,\ntroppo caro", "Luca"), ("Geachte heer De Vries,", "Vries"), ("Moi Liisa,", "Liisa"),
         ("Bună Andreea,", "Andreea"), ("Привет, Ольга!", "Ольга"), ("Halo Dewi,", "Dewi"), ("Cześć Marek,", "Marek"),
         ("नमस्ते राहुल जी", "राहुल"), ("Уважаемый Иван Петрович,", "Иван Петрович"), ("Kære Mette,", "Mette"),
+        ("Geachte mevrouw De Vries, dank", "Vries"), ("De heer Kuipers belt", "Kuipers"), ("Kära fru Lindqvist,", "Lindqvist"),
+        ("Kjære herr Hansen, takk", "Hansen"), ("Hyvä rouva Virtanen,", "Virtanen"),
     ],
 )  # fmt: skip
 def test_a_greeting_stays_and_who_is_greeted_does_not(text: str, name: str) -> None:

@@ -80,8 +80,6 @@ KINDS: Final = (
     _kind("PT NIF", "dnnnnnnnn", "NIF {}", check.NAMED["pt_nif"]),
     _kind("AU TFN", "dnn nnn nnn", "tax file number {}", check.NAMED["au_tfn"]),
     _kind("CA SIN", "dnn nnn nnn", "SIN {}", luhn),
-    _kind("JO NID", "dnnnnnnnnn", "الرقم الوطني {}"),
-    _kind("UZ PINFL", "dnnnnnnnnnnnnn", "PINFL {}"),
     _kind("IN PAN", "AAAPAnnnnA", "PAN card {}", check.NAMED["in_pan"]),
     _kind("medical record", "dnnnnnnn", "MRN: {}"),
     _kind("member id with letters", "Adnnnnnnn", "patient id {}"),

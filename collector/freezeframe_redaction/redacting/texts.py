@@ -279,7 +279,7 @@ class Texts:
         unknown: list[tuple[_Place, tree.Leaf]] = []
         recall = self._leaves.get
         for leaf in leaves:
-            wanted = self._place(leaf)
+            wanted = (leaf.text, leaf.prefix) if leaf.column is None else self._place(leaf)
             outcome = recall(wanted)
             if outcome is None:
                 unknown.append((wanted, leaf))

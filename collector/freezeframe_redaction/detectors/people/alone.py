@@ -80,6 +80,8 @@ def propose(text: str, bounds: Sequence[evidence.Span]) -> Iterator[tuple[int, e
 
     `bounds` are the starts and ends of the leaves' own texts.
     """
+    if _GIVEN.isdisjoint(_CAPITALISED.findall(text)):
+        return
     index = 0
     for match in _CAPITALISED.finditer(text):
         if match.group() not in _GIVEN:

@@ -45,7 +45,7 @@ def _either_case(listed: tuple[str, ...]) -> tuple[str, ...]:
 
 _SAID = _either_case(SAYS_NAME)
 _TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr",
-    "sig", "sra", "mevrouw", "meneer", "heer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor",
+    "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor",
     "signora"])  # fmt: skip
 """Titles. Those that are also ordinary words are as weak as ``Dear``."""
 _RULES = Rules(
