@@ -33,7 +33,7 @@ def free_bytes(directory: Path) -> int:
 
 
 def directory_fault(directory: Path) -> str:
-    """Return the obstacle to writing into a directory, or to creating it; empty if there seems to be none."""
+    """Return the obstacle to writing into a directory, or to creating it; empty if none is found."""
     there = directory
     while not there.exists() and there != there.parent:
         there = there.parent

@@ -77,7 +77,7 @@ class SurrogateClass:
     replace: Replace
     canonical: Canonical
     priority: int
-    """If candidates overlap, the lower number wins, then the longer span."""
+    """Precedence of overlapping candidates: the lower number wins, then the longer span."""
     keys: tuple[str, ...] = ()
     """Keys whose values are of this class (``{"vin": ...}``), beyond those that `key_context` knows."""
     minimal: bool = False

@@ -74,7 +74,7 @@ class _Sought:
     blanks: Cast
     """The same, and the words of a name by themselves: what is replaced where the run stays."""
     listed: Mapping[str, str]
-    """Letters and digits of each form of its surrogates, and of itself, which may be one -> class, empty for any."""
+    """Letters and digits of each form of the value and its surrogates -> class, empty for any."""
     surrogates: Mapping[str, str]
     """Surrogate -> class."""
     words: tuple[str, ...]
@@ -145,7 +145,7 @@ class Person:
         return found
 
     def blanked(self, spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-        """Return the spans of a run with other surrogates for the person, of a key that nobody has: no longer hers to find."""
+        """Return the spans of a run with other surrogates for the person, of a discarded key: they no longer lead to her."""
         made: list[SpanRecord] = []
         for span in spans:
             plain = self._without(span, surrogates_of([span]))

@@ -162,7 +162,7 @@ class Demo:
             " FROM steps WHERE status = 'error' ORDER BY start_time DESC"
         )
         stage.type("freezeframe", "sql", query)
-        stage.say("What it did, and what it carries of the replay kit:")
+        stage.say("Its steps, and its replay kit:")
         stage.type("freezeframe", "show", run[:12])
         outline = cast("dict[str, Any]", stage.read_json("freezeframe", "show", run, "--json"))
         level = cast("int | None", outline["level"]) or 0
@@ -237,9 +237,7 @@ class Demo:
         stage.type("git", "diff", "--unified=1")
         stage.say("The same recording, replayed with the fixed code. The first change is the effect of the fix:")
         output = stage.type("freezeframe", "replay", run[:12], exits=3)
-        stage.claim(
-            "the first divergence is the order that the model is told", "A-1057" in output and "A-1042" in output, output
-        )
+        stage.claim("the first divergence is the order that the model gets", "A-1057" in output and "A-1042" in output, output)
 
     def _regression(self, run: str) -> None:
         stage = self.stage

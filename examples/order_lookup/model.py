@@ -195,7 +195,7 @@ _SHIPPED = (
 )
 _NO_ORDER = (
     "I couldn’t find an order under these details.",
-    "There is no order that matches what you sent me.",
+    "No order matches what you sent me.",
 )
 _PRICED = (
     "It costs {amount} {currency} today.",

@@ -91,7 +91,7 @@ _DAYS: Final = ValueKind(
 
 
 TRACES_PATH: Final = "/v1/traces"
-"""Where a collector takes traces over HTTP. Source: OTLP specification, "OTLP/HTTP Request"."""
+"""Path at which a collector accepts traces over HTTP. Source: OTLP specification, "OTLP/HTTP Request"."""
 USUAL_ENDPOINT: Final = "http://127.0.0.1:4318"
 """The collector's address if nothing else is configured. Source: OpenTelemetry's default for OTLP over HTTP."""
 
@@ -230,8 +230,7 @@ class Settings:
     )
     spool_bytes: int = setting(
         256 * _MIB,
-        "Maximum size of the spool, shared by all processes that use it; beyond it, spans wait in memory as if there were"
-        " no spool.",
+        "Maximum size of the spool, shared by all processes that use it; beyond it, spans wait in memory as without a spool.",
         _BYTES,
     )
     spool_days: float = setting(

@@ -36,9 +36,9 @@ class Mode(StrEnum):
     NONE = "none"
     """Never: a missing recording is an error."""
     ONCE = "once"
-    """If no recording exists yet."""
+    """Record if no recording exists yet."""
     AUTO = "auto"
-    """If no recording exists yet, and again if the code makes a request that is not in it."""
+    """Record if no recording exists yet, and again if the code makes a request that is not in it."""
     LIVE = "live"
     """Never, and nothing is played back: the function runs for real."""
 

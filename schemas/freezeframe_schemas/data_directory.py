@@ -31,7 +31,7 @@ def find_data_directory(
 ) -> Path:
     """Return the data directory: `given`, else the environment's, else the nearest upwards from `start`, else one in `start`.
 
-    Nothing is made on the disk.
+    Does not create it.
     """
     start = start or Path.cwd()
     if given is not None:

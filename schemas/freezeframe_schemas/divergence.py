@@ -233,7 +233,7 @@ class Report:
     outcome: str | None = None
     """Tagged JSON of the entry point's result or exception in the replay."""
     entered: bool = False
-    """False if the replayed program never reached the recorded entry point, so there is no verdict."""
+    """False if the replayed program never reached the recorded entry point, which gives no verdict."""
     sockets_tried: int = 0
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -273,10 +273,10 @@ class Report:
     """Steps that may have received each other's answers."""
 
     changed_inside: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Like `changed_code`, but for functions called inside a tool that ran."""
+    """Like `changed_code`, of functions called inside a tool that ran."""
 
     unserved: tuple[str, ...] = ()
-    """Things that tools got although the recording does not hold them: ``tool refund reads stock.json as it is now``."""
+    """Inputs of tools that the recording does not contain: ``tool refund reads stock.json as it is now``."""
 
     queried_inside: bool = False
     """True if a tool that ran queried a database, and got the recorded answers."""

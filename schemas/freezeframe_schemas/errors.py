@@ -60,7 +60,7 @@ class FixtureError(FreezeframeError):
 
 
 class ReplayError(FreezeframeError):
-    """A replay could not be carried out at all, so there is no verdict on the code (exit code 125)."""
+    """A replay could not be carried out at all, which gives no verdict on the code (exit code 125)."""
 
 
 class ReplayMiss(BaseException):

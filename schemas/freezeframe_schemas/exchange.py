@@ -28,8 +28,9 @@ Lane = tuple[int, ...]
 
 
 Timeouts = tuple[tuple[str, float | None], ...]
-"""How long a client waits to ``connect``, ``write``, ``read``, for a connection (``pool``), or in ``total``, in seconds; None
-is for ever."""
+"""Times that a client waits to ``connect``, ``write``, ``read``, for a connection (``pool``), or in ``total``, in seconds; None
+is for ever.
+"""
 
 SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - a placeholder, not a secret
 """Replaces a secret: header values, keys in URLs, environment variables. Secrets are never recorded."""

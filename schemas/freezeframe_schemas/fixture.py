@@ -59,7 +59,7 @@ class Step:
     key: str
     """Digest of the request key (`keys.request_key`)."""
     ordinal: int
-    """How many equal requests its lane had issued before it."""
+    """Number of equal requests that its lane had issued before it."""
     inside: int | None = None
     """Number of the step around it. A step inside another is answered by the outer one and never requested in a replay."""
     provider: str | None = None
@@ -72,7 +72,7 @@ class Loss:
 
     field: str
     source: str
-    """Where the value comes from: ``log records``, ``next request``, ``made up``; or ``absent``."""
+    """Source of the value: ``log records``, ``next request``, ``made up``; or ``absent``."""
     step: int | None = None
     """None if it concerns the run as a whole."""
 

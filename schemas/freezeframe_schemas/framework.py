@@ -21,7 +21,7 @@ class FrameworkState:
     name: str
     """The graph's or workflow's."""
     execution: int
-    """Which execution of a graph in the process it belongs to; compared, never counted."""
+    """Number of its execution of a graph in the process; compared, never counted."""
     border: int
     """Number of the border within the execution, from 0: the state before any node ran."""
     after: tuple[str, ...]

@@ -113,7 +113,7 @@ class Gap:
     text: str
     """The omission, and its place."""
     do: str = ""
-    """What closes it."""
+    """The remedy."""
 
     @property
     def ceiling(self) -> int:

@@ -119,7 +119,8 @@ FLAGS: Final = "freezeframe.flags"
 """JSON object, flag key -> value as this run saw it (entry span)."""
 ENTRY_KIND: Final = "freezeframe.entry.kind"
 """``function`` (marked by ``freezeframe.run``), ``command`` (a process), ``request`` (a server's root span), ``task``,
-``program`` (recorded from outside by ``freezeframe run --proxy``), ``prompt``."""
+``program`` (recorded from outside by ``freezeframe run --proxy``), ``prompt``.
+"""
 ENTRY_PROMPT: Final = "prompt"
 """The kind of a person's prompt to a coding agent. The first prompt of a session is the entry of its run."""
 ENTRY_TARGET: Final = "freezeframe.entry.target"
@@ -128,17 +129,20 @@ ENTRY_FILE: Final = "freezeframe.entry.file"
 """Source file of the function or script, relative to the working directory if it is below it."""
 ENTRY_INPUT: Final = "freezeframe.entry.input"
 """Tagged JSON (`values`): ``{"args": [...], "kwargs": {...}}`` or, for a command, ``{"argv": [...]}``,
-with ``"stdin"`` if it read any."""
+with ``"stdin"`` if it read any.
+"""
 ENTRY_ENVIRONMENT: Final = "freezeframe.entry.environment"
 """JSON object of the environment variables that may be shown (base URLs, regions, locale); secrets by name only."""
 ENTRY_OUTPUT: Final = "freezeframe.entry.output"
 """Tagged JSON (`values`) of the entry point's result; for a whole process ``{"stdout": "..."}``."""
 ENTRY_BEGUN: Final = "freezeframe.entry.begun"
 """On the pending span that goes out when an entry point begins: span id of the entry span's parent, zeros if it has none.
-The pending span's own parent is the entry span; see `lifecycle`."""
+The pending span's own parent is the entry span; see `lifecycle`.
+"""
 ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry if it changed during the run, else `RANDOM_UNUSED`. The entry span comes at the end:
-the first exchange that began after the run had drawn carries the state as well."""
+the first exchange that began after the run had drawn carries the state as well.
+"""
 RANDOM_UNUSED: Final = "unused"
 """Replaces a state of 6 kB if the run drew nothing from `random`."""
 ENTRY_GAPS: Final = "freezeframe.entry.gaps"
@@ -169,24 +173,27 @@ LIBRARY_VERSION: Final = "freezeframe.version"
 EXCHANGE_KIND: Final = "freezeframe.exchange.kind"
 """One of `exchange.Kind`. A span with this attribute is an exchange span."""
 EXCHANGE_SEAM: Final = "freezeframe.exchange.seam"
-"""Where it was recorded: ``httpx``, ``httpx2``, ``decorator``, ``langchain``, ..."""
+"""Seam that recorded it: ``httpx``, ``httpx2``, ``decorator``, ``langchain``, ..."""
 EXCHANGE_DIALECT: Final = "freezeframe.exchange.dialect"
 """Name of the wire dialect, for example ``openai.chat``; absent if none fits."""
 EXCHANGE_LANE: Final = "freezeframe.exchange.lane"
 """Path of spawn ordinals of the task or thread, ``"0.2"``; the empty string is the lane of the entry point."""
 EXCHANGE_INSIDE: Final = "freezeframe.exchange.inside"
 """Span id of the recorded call inside which this one is made. It need not be the parent: spans of any provider, kept or not,
-may lie between. It may also not exist: a call that never ended has no span."""
+may lie between. It may also not exist: a call that never ended has no span.
+"""
 EXCHANGE_SEQUENCE: Final = "freezeframe.exchange.sequence"
 """Order of issue within the process; compared, never counted."""
 CODE_DIGEST: Final = "freezeframe.code.digest"
 """Digest of the application's code that answered the call: ``source:`` or a version of Python, and 32 hex digits.
-`CODE_FILE` and `CODE_LINE` on such a span locate the code."""
+`CODE_FILE` and `CODE_LINE` on such a span locate the code.
+"""
 REQUEST_HEADERS: Final = "freezeframe.request.headers"
 """JSON ``[[name, value], ...]`` in wire order; secret values replaced before they are recorded."""
 REQUEST_BODY: Final = "freezeframe.request.body"
 """Text if it is strict UTF-8, else base64 with `REQUEST_BODY_ENCODING` (in the store: bytes). Wire bytes for HTTP,
-tagged JSON (`values`) for calls of functions."""
+tagged JSON (`values`) for calls of functions.
+"""
 REQUEST_BODY_ENCODING: Final = "freezeframe.request.body.encoding"
 """``base64`` if the body is not UTF-8: not every backend takes an attribute of bytes (Phoenix drops the span)."""
 REQUEST_BODY_OMITTED: Final = "freezeframe.request.body.omitted"

@@ -44,7 +44,7 @@ class RunStatus(StrEnum):
 
 
 NOT_OK: Final = (RunStatus.FAILED, RunStatus.UNFINISHED)
-"""What `runs --failed` lists."""
+"""Statuses that `runs --failed` lists."""
 
 _RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "failed"), (RunStatus.ENDED, "exit_unknown"))
 """A status and the condition for it; the first that is true wins."""

@@ -192,7 +192,7 @@ def _tool_names(attributes: Mapping[str, AttributeValue]) -> set[str]:
 
 
 def _sound_parts(message: JsonObject) -> Iterator[JsonObject]:
-    """Yield the parts of a message: Google's untyped ones with their type, and no copies of calls."""
+    """Yield the parts of a message, without copies of calls; Google's untyped ones get their type."""
     parts = [_typed(part) for part in as_list(message.get("parts"))]
     calls = {str(part.get("id")) for part in parts if part.get("type") == "tool_call"}
     for part in parts:

@@ -178,7 +178,7 @@ def test_code_without_the_file_in_which_the_run_begins_is_refused_with_the_reaso
     spans = [replace(span, attributes={**span.attributes, genai.ENTRY_FILE: script}) for span in SPANS]
     run = write_spans(repository / "run.jsonl", redacted(spans, **{genai.VCS_REVISION: commit}))
     assert main(["export", "--as", "pack", str(run), "-o", "bug.ffz", *options]) == 1
-    assert f"{script}, where the run begins, is" in (said := capsys.readouterr().err)
+    assert f"{script}, in which the run begins, is" in (said := capsys.readouterr().err)
     assert why in said
     assert not Path("bug.ffz").exists()
     if script.endswith("later.py") and not options:

@@ -323,7 +323,7 @@ _STOPWATCHES: Final = (
     ("time.perf_counter_ns()", "({} - {}) / 1e9"),
     ("datetime.datetime.now()", "({} - {}).total_seconds()"),
 )
-"""How to read a clock, and the seconds between two reads, the later one first."""
+"""Code that reads a clock, and the seconds between two readings, the later one first."""
 BUDGET_MS: Final = 280
 """In which a program pauses three times, unless the machine is slow."""
 _MEASURED: Final = (
@@ -336,7 +336,7 @@ _MEASURED: Final = (
     "{int(took * 1e6)}",
 )
 _COMPUTED: Final = ("{30 - took:.2f}", "{5_000 - int(took * 1000)}", "{7 / took:.3f}", "{took / 3:.5f}", "{round(took * 1000)}")
-"""What a prompt tells of a duration: as it was measured, and computed from it, which a replay gets nearly."""
+"""A duration in a prompt: as it was measured, and computed from it, which a replay gets nearly."""
 
 
 def duration(draw: Draw) -> str:

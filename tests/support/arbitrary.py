@@ -13,7 +13,7 @@ from freezeframe_schemas.run import Entry, EntryKind
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-"""What UTF-8 can hold: no lone surrogates."""
+"""Texts that UTF-8 can hold: no lone surrogates."""
 word = st.text("abcdefghij-_0123", min_size=1, max_size=12)
 span_id = st.integers(1, 2**64 - 1).map("{:016x}".format)
 trace_id = st.integers(1, 2**128 - 1).map("{:032x}".format)
@@ -184,4 +184,4 @@ python_value: st.SearchStrategy[Any] = st.recursive(
     _containers,
     max_leaves=8,
 )
-"""What a tool may take or return: lone surrogates, infinities and odd keys included."""
+"""Values that a tool may take or return: lone surrogates, infinities and odd keys included."""

@@ -25,7 +25,7 @@ class Agent:
 
     seed: int
     entry: str
-    """How its run begins; a name of `ENTRIES`."""
+    """Kind of its entry point; a name of `ENTRIES`."""
     parts: tuple[tuple[int, str], ...]
     """Position and rule of each part."""
     changes: tuple[Change, ...]
@@ -67,7 +67,7 @@ ENTRIES: Final[Mapping[str, int]] = {
     "nested": 1,
     "method": 1,
 }
-"""How a run begins -> how often. A block, a nested function and a method cannot be called again by name."""
+"""Kind of entry point -> its frequency. A block, a nested function and a method cannot be called again by name."""
 
 _PRELUDE: Final = """
 import asyncio, datetime, itertools, json, os, queue, random, secrets, subprocess, sys, threading, time, uuid

@@ -35,7 +35,8 @@ _NAMED_KEYS: dict[str, dict[str, Any]] = {
 }
 _TEXT = """(async () => {
     while (!document.body) await new Promise(done => setTimeout(done, 5));
-    return location.pathname + '\\n' + document.body.innerText; })()"""
+    return location.pathname + '\\n' + document.body.innerText; })()
+    """
 CHROMIUM = shutil.which("chromium")
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
@@ -59,7 +60,7 @@ class Site:
     def __init__(self) -> None:
         self.page = b""
         self.said: queue.Queue[str] = queue.Queue()
-        """What the page tells."""
+        """Messages of the page."""
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):

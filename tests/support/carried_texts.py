@@ -1,4 +1,4 @@
-"""What runs say that they carried over from earlier ones of their process."""
+"""The texts of runs' gaps for state carried over from earlier runs of their process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs derive of a person's values: tables of small functions, each of a record of texts."""
+"""Values that programs derive from a person's: tables of small functions, each of a record of texts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ DIFFERS: Final = frozenset(
         "domain", "house number",  # hosts of tools, and any number: too often something else
     }
 )  # fmt: skip
-"""What does not commute, docs/decisions/0091 says why."""
+"""Derivations that do not commute; docs/decisions/0091 gives the reasons."""
 IN_SHORT_NAMES: Final = frozenset({"name cut at eight letters"})
 """Of these, what does if the first name is not cut itself."""
 

@@ -1,11 +1,11 @@
-"""How hard a property test tries: as its author says in `make test-soak`, half of it in `make test`, less in `make check`."""
+"""Effort of a property test: as its author sets it in `make test-soak`, half of it in `make test`, less in `make check`."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, settings
 
 _USUAL = 100
-"""How many examples hypothesis draws by default."""
+"""Number of examples that hypothesis draws by default."""
 
 
 def examples(many: int) -> int:

@@ -34,7 +34,7 @@ class Temporal:
     """The server: what it hands out, and what came of that."""
 
     attempts: int = 2
-    """How often an activity is tried."""
+    """Maximum attempts of an activity."""
     port: int = 0
     ended: queue.Queue[tuple[Scheduled, Any]] = field(default_factory=lambda: queue.Queue[tuple[Scheduled, Any]]())
     """Each activity at its end, with its result, or with the text of its failure."""

@@ -1,4 +1,4 @@
-"""Where forms of private values lie in the files of a directory, in whatever encoding."""
+"""Find forms of private values in the files of a directory, in any encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test that timed out waited for: pytest-timeout prints the stacks of threads, and tasks have none."""
+"""Tasks for which a timed-out test waited: pytest-timeout prints the stacks of threads, and tasks have none."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mcp.client.stdio import stdio_client
 from freezeframe_replay.mcp.answers import USUAL_TOKENS
 
 _ANSWER_S = 300.0
-"""How long an answer may take before the test fails instead of hanging."""
+"""Time limit of an answer, after which the test fails instead of hanging."""
 
 
 def count_tokens(text: str) -> int:
@@ -29,7 +29,7 @@ class Client:
     def __init__(self, session: ClientSession, *, instructions: str) -> None:
         self.session = session
         self.instructions = instructions
-        """What the server tells every client."""
+        """The server's instructions for every client."""
 
     async def call(self, tool: str, /, **arguments: Any) -> str:
         """Return the answer of a call that is to work, and check its length."""

@@ -42,7 +42,7 @@ class Document:
     text: str
     people: tuple[str, ...] | None = None
     others: tuple[str, ...] | None = None
-    """What is not a name; None: whatever is not among `people`."""
+    """Words that are not names; None: all that are not among `people`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Possible:
     prefix: str
     words: tuple[evidence.Span, ...]
     detector: str
-    """Which rule accepts it; empty if none does."""
+    """The rule that accepts it; empty if none does."""
     kind: str
     features: tuple[tuple[str, ...], ...]
     """Of each word."""

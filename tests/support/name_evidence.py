@@ -49,7 +49,7 @@ _IDENTITY_SCALE: Final = 0.35
 """Features that tell who it is are penalised more: what is learned should carry over to other names."""
 _ROUNDS: Final = 3
 _AGAIN: Final = 3.0
-"""How much more a labelled name weighs, each time that it is lost or nearly lost."""
+"""Additional weight of a labelled name, each time that it is lost or nearly lost."""
 _NEARLY: Final = 0.3
 
 

@@ -259,7 +259,7 @@ class Checked:
     recorded_bytes_equal: bool
     """The responses in the fixture are the responses of the recording."""
     completions: list[Completion]
-    """How each response of the fixture ended."""
+    """End of each response of the fixture."""
     same_requests: list[bool]
     """True if the request that the client built holds the same JSON as the recorded one."""
 

@@ -44,7 +44,7 @@ FOLDERS: Final[Mapping[str, Sequence[str]]] = {
     "freezeframe_replay": ("replay", "cli", "experiments", "store"),
     "freezeframe": ("capture", "e2e"),
 }
-"""Where the tests of a package are."""
+"""Package -> the folder of its tests."""
 NEAR: Final = 6
 """Files of tests that are run for a mutant, unless `--near` gives another number."""
 _LIMIT_S: Final = 400

@@ -1,4 +1,4 @@
-"""What programs do with sqlite3, as functions: each returns what it got."""
+"""Uses of sqlite3 in programs, as functions: each returns its results."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Recorded:
 
     variant: str
     printed: str
-    """What the agent printed: the answer with the customer's own data, as the process saw it."""
+    """The agent's output: the answer with the customer's own data, as the process saw it."""
     run: Run
     fixture: Fixture
 

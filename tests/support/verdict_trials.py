@@ -83,7 +83,7 @@ class Trial:
     reason: str = ""
     """For `Found.NAMED`, the reason; else empty."""
     told: str = ""
-    """What the replay reported."""
+    """The report of the replay."""
 
     def __str__(self) -> str:
         what = "unchanged" if self.change is None else f"{self.change.label}: {self.change.before!r} -> {self.change.after!r}"

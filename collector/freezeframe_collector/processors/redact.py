@@ -191,7 +191,7 @@ class RequestRedaction:
         searched = {name: text for name, (text, cast) in run.searched.items() if cast is run.cast}
         if not redactor.may_hold(span, run.cast, since, searched):
             return span
-        # What the span holds is remembered: to read it again costs less than to look for forms in what it became.
+        # What the span holds is remembered: to read it again costs less than to search its result for forms.
         again, run.cast = redactor.redact_in_run(original, run.cast)
         self._stage.seal(again, tenant)
         return again

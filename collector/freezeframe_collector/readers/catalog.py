@@ -61,11 +61,11 @@ class Catalog:
     """A reader's directory, in which the definitions of its tables are still missing."""
 
     target: str
-    """What to connect to."""
+    """Address to connect to."""
     definitions: Mapping[str, str]
     """Table or view -> its definition."""
     folder: Path
-    """Where they are expected."""
+    """Their expected place."""
     database: str
 
     def put(self, names: Iterable[str] | None = None) -> None:

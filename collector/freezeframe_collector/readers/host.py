@@ -200,7 +200,7 @@ def main() -> None:
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)
     os.dup2(quiet, 1)
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)  # what ends a host is said in the collector's log
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)  # the collector's log has the reason for a host's end
     os.dup2(quiet, 2)  # the engine complains there of files that the sandbox hides
     gc.freeze()
     folder = _make_folder()

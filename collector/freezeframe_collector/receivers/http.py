@@ -83,7 +83,7 @@ class HttpReceiver:
         self._pipeline = pipeline
         self._pages = PagesReceiver(pages, authenticator)
         self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
-        # Large bodies have their own threads, so that small ones never queue up behind them.
+        # Large bodies have their own threads, so that small ones never wait for them.
         self._workers_on_large = ThreadPoolExecutor(max(1, config.workers // 4), thread_name_prefix="freezeframe-http-large")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:

@@ -156,7 +156,7 @@ class RedactionConfig:
     span_cpu_s: float = setting(
         5.0,
         "CPU seconds for one span. If redaction takes longer, the span's longest texts become keyed hashes, and the span "
-        "says so.",
+        "records that.",
         number(0.1),
     )
     request_cpu_s: float = setting(
@@ -278,7 +278,10 @@ class CollectorConfig:
 
 
 RELOADED: Final = ("admission", "limits", "redaction.policy", "redaction.tenants", "service.log_level")
-"""What SIGHUP applies; other sections and settings need a restart. (Tokens and certificates are reread when they change.)"""
+"""Sections and settings that SIGHUP applies.
+
+Other sections and settings need a restart. (Tokens and certificates are reread when they change.)
+"""
 
 
 SETTINGS: Final = declared(CollectorConfig)

@@ -248,7 +248,7 @@ _MAX_RUNS: Final = 1000
 
 
 def damage(store: Store, tables: Sequence[str]) -> list[dict[str, Any]]:
-    """Read every part and return the damage; if there is none, the missing texts.
+    """Read every part and return the damage; without any, the missing texts.
 
     Shape: ``{"table": "piece_rows", "part": "0-20261118_1_2_2", "fault": "Checksum doesn't match", "runs": ["4bf9..."]}``;
     `part` is empty for the texts of one run.

@@ -249,7 +249,7 @@ class Store:
         )
         shown = int(rows[0][0]) == len(sought)
         if not shown:
-            self.forget()  # an engine that lost rows may have lost pieces with them: assume that there are none
+            self.forget()  # an engine that lost rows may have lost pieces with them: assume that none are stored
         return shown
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:

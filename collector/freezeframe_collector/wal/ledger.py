@@ -32,12 +32,12 @@ class Ledger:
     through: int = 0
     """Number of the last segment in the store."""
     taken: int = 0
-    """If greater than `through`: the last segment of an insert that may have begun."""
+    """Last segment of an insert that may have begun, if greater than `through`."""
     counts: Counts = field(default_factory=Counts)
 
 
 def load_ledger(directory: Path) -> Ledger:
-    """Return the directory's ledger, a new one (written) without an existing one.
+    """Return the directory's ledger; create and write one if it is missing.
 
     Raises:
         StoreError: the ledger cannot be read, or is of a version that this code does not know.

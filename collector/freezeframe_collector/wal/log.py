@@ -271,7 +271,7 @@ class Log:
         try:
             self._work()
         finally:
-            # Requests that wait, or arrive from now on, are told that nothing is taken: no sender waits for ever.
+            # Requests that wait, or arrive from now on, are refused: no sender waits for ever.
             self._ended.set()
             self._refuse_all()
             self._sealed.put(None)

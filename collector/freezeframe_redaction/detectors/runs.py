@@ -32,7 +32,7 @@ class NumberRun:
     before: str
     """Lower-cased text before the run, in its leaf."""
     hints: int
-    """Which families `before` may name (`context.hints`)."""
+    """Families that `before` may name (`context.hints`)."""
     international: bool
     """Begins with ``+``."""
 

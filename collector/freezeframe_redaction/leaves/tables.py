@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
     headings: Sequence[str]
     begin: int
-    """Where its rows begin."""
+    """Start of its rows."""
     rows: Sequence[Sequence[Cell]]
     end: int
 

@@ -1,11 +1,11 @@
-"""The texts and numbers of a document as leaves, with what is found in them and what replaces it."""
+"""The texts and numbers of a document as leaves, with findings and their replacements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 Channel = tuple[object, ...]
-"""What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
+"""Key of a stream inside one answer: the indices and ids around a delta, and its keys."""
 Span = tuple[int, int, str]
 """Start, end, and a note: the new text of an edit, or the data of a finding."""
 
@@ -73,7 +73,7 @@ class Leaf:
         self.channel: Channel | None = None
         """The stream of deltas to which the text belongs, if any."""
         self.piece_of: Channel | None = None
-        """The text to which a generator's item may belong; it may also be a value of its own."""
+        """The text to which a generator's item may belong; it may also be a separate value."""
         self.edits: Sequence[Span] = ()
         """Replacements in the text, in order, without overlap."""
         self.findings: Sequence[Span] = ()

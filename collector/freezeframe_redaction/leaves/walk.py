@@ -33,7 +33,7 @@ _SHORT_PIECE: Final = 12
 def spell_one_text(items: list[Any]) -> bool:
     """Return whether yielded texts are pieces of one streamed text, and not separate values.
 
-    Pieces contain the text's spaces. So do lines, and short pieces with a line break; one line among longer
+    Pieces contain the text's spaces. Lines do so as well, and short pieces with a line break; one line among longer
     texts is a value like them.
     """
     texts = [item for item in items if type(item) is str and item]
@@ -214,9 +214,9 @@ def _plant_tables(text: str, keys: KeyContexts) -> Tree | None:
     for table in tables_in(text):
         columns = Columns(table.headings)
         add(past, table.begin)
-        told = [(_key_of(heading, keys), columns[heading, ""]) for heading in table.headings]
+        keyed = [(_key_of(heading, keys), columns[heading, ""]) for heading in table.headings]
         for row in table.rows:
-            for (start, end), (key, column) in zip(row, told, strict=True):
+            for (start, end), (key, column) in zip(row, keyed, strict=True):
                 cell, prefix = text[start:end], keys.prefix(key, "")
                 if not cell or (not prefix and (is_plain(cell) or len(cell) < _MIN_CELL_LENGTH) and cell not in keys.wanted):
                     continue

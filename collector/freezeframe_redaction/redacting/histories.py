@@ -201,7 +201,7 @@ def _may_end_with_question(text: str, end: int) -> bool:
     role = text.rfind('"role"', 0, end)
     if role < 0 or _ASKING.match(text, role, end) is None:
         return False
-    # The role may come before or after what is said.
+    # The role may come before or after the text.
     return any(mark in text[max(0, text.rfind('"role"', 0, role)) : end] for mark in "?？؟")
 
 

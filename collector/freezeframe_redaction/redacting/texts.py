@@ -289,8 +289,8 @@ class Texts:
             made = dict.fromkeys([wanted for wanted, _ in unknown], CLEAN)
             by_column = {wanted: leaf for wanted, leaf in unknown if wanted[1][:1] == _IN_COLUMN}
             texts = [wanted for wanted in made if wanted not in by_column]
-            asked = [(text, prefix.removeprefix(_OF_THINGS)) for text, prefix in texts]
-            for index, (view, candidates) in self._scanner.scan(asked, deadline=deadline).items():
+            queries = [(text, prefix.removeprefix(_OF_THINGS)) for text, prefix in texts]
+            for index, (view, candidates) in self._scanner.scan(queries, deadline=deadline).items():
                 if texts[index][1][:1] == _OF_THINGS:
                     candidates = [one for one in candidates if one[0].class_ != repeats.CLASS]
                 made[texts[index]] = self._outcome(texts[index][0], view, candidates, deadline)

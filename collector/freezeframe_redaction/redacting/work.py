@@ -284,7 +284,7 @@ class Work:
                 text.made = splice.render(text.nodes[0])
             elif settled is None:
                 text.made, settled = self._redaction.finish(text.text, text.nodes, self._beside, text.growth, casting)
-                if settled is not None and text.growth is None:  # what grew is kept only in place of what it grew from
+                if settled is not None and text.growth is None:  # a grown text is kept only in place of its earlier version
                     self._redaction.remember(text.text, text.key, settled, self._remembers)
             else:
                 text.made = settled.text

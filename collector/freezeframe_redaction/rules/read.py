@@ -40,7 +40,7 @@ class Rule:
     reach: tuple[int, int] = (0, 0)
     """Characters before and after the trigger's end in which it must be."""
     group: int = 1
-    """Which group of the form is the value; -1: the last one that matched."""
+    """Number of the form's group with the value; -1: the last one that matched."""
     begun: bool = False
     """True if the value must begin before the trigger's end."""
     kind: str = ""

@@ -363,7 +363,7 @@ def _bare_canonical(value: str, kind: str) -> str:
 def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
     """Return the class for digits in words as well: their surrogate is that of the digits, in words."""
 
-    def said(prf: Prf, value: str, kind: str) -> str:
+    def replaced(prf: Prf, value: str, kind: str) -> str:
         if kind != spoken.KIND:
             return entry.replace(prf, value, kind)
         digits = spoken.digits_in(value)
@@ -372,7 +372,7 @@ def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
     def canonical(value: str, kind: str) -> str:
         return entry.canonical(spoken.digits_in(value), "") if kind == spoken.KIND else entry.canonical(value, kind)
 
-    return replace(entry, replace=said, canonical=canonical)
+    return replace(entry, replace=replaced, canonical=canonical)
 
 
 CLASSES: tuple[SurrogateClass, ...] = (

@@ -32,8 +32,10 @@ _FREE_ATTEMPTS: Final = 24
 _USED: Final = 560 * 10**6
 """The digits of a number from which the new ones are made."""
 _FREE_AREAS: Final = "590", "490"
-"""With the first, no other large plan has a number of ten digits that is written without a zero, but China has one with a 1 in
-front; with the second, only India has some, and China none.
+"""Two area codes that are never assigned.
+
+The first is in no other large plan for ten digits written without a zero, but in China's with a 1 in
+front; the second only in India's.
 """
 
 

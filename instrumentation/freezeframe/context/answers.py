@@ -124,8 +124,8 @@ def _answered(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
 
 
 def _texts(attributes: Mapping[str, AttributeValue], name: str) -> Iterator[str]:
-    said = attributes.get(name)
-    if not isinstance(said, str) or _ASSISTANT not in said:
+    content = attributes.get(name)
+    if not isinstance(content, str) or _ASSISTANT not in content:
         return
     for message in _messages(attributes.get(name)):
         for part in message.get("parts", ()) if message.get("role") == _ASSISTANT else ():

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeGuard
 SERVERS: Final = frozenset(
     {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
 )
-"""If one of these is loaded, a process has many runs, and one span of the whole process would hold them all.
+"""Modules of servers: a process with one of them has many runs, and one span of the whole process would hold them all.
 
 For uvicorn, a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
 """

@@ -471,7 +471,7 @@ class ExportQueue:
 _PROMPT_EVERY_S = 0.05
 """Minimum interval between early batches: many runs that begin at once share a request."""
 _DRAIN_AT_END_S = 2.0
-"""At the end of a process: the time for delivering what earlier ones left, and for a delivery in progress."""
+"""Time at the end of a process for the batches of earlier ones, and for a delivery in progress."""
 _IMPORT_MS = 2000
 """Maximum time that a fork waits for an import on our thread. One takes milliseconds."""
 

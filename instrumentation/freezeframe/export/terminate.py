@@ -57,7 +57,7 @@ def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
     def flushed() -> bool:
         try:
             flush()
-        except Exception:  # gevent runs handlers in its event loop, where nothing may wait
+        except Exception:  # gevent runs handlers in its event loop, which must not block
             return False
         return True
 

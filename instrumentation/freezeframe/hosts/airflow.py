@@ -39,7 +39,7 @@ async def _await(original: Any, operator: Any) -> Any:
 
 def _begin(operator: Any) -> workers.Task | None:
     with guard("airflow.begin"):
-        from airflow.sdk import get_current_context  # pyright: ignore[reportMissingImports]  # has an environment of its own
+        from airflow.sdk import get_current_context  # pyright: ignore[reportMissingImports]  # has its own environment
 
         context: Any = get_current_context()
         about = {name: getattr(context["ti"], name, None) for name in ABOUT}

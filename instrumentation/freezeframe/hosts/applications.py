@@ -176,7 +176,7 @@ def _copied(scope: Message) -> Message:
 def _facts_of_asgi(scope: Message) -> RequestFacts:
     method, path, headers, client = scope["method"], scope["path"], scope["headers"], scope["client"]
 
-    def given() -> dict[str, Any]:
+    def request_input() -> dict[str, Any]:
         return {
             "method": method,
             "path": path,
@@ -190,7 +190,7 @@ def _facts_of_asgi(scope: Message) -> RequestFacts:
         found = {name: value for name, value in headers if name in wanted}
         return next((bytes(found[name]).decode("latin-1") for name in wanted if name in found), None) if found else None
 
-    return RequestFacts(name=f"{method} {path}", first=first, given=given)
+    return RequestFacts(name=f"{method} {path}", first=first, given=request_input)
 
 
 @functools.lru_cache
@@ -203,7 +203,7 @@ def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
 
 
 def _recording(request: ServedRequest, receive: Receive) -> Receive:
-    async def heard() -> Message:
+    async def recorded_receive() -> Message:
         message = await receive()
         try:
             if message["type"] == "http.request":
@@ -214,7 +214,7 @@ def _recording(request: ServedRequest, receive: Receive) -> Receive:
             report("request.receive", error)
         return message
 
-    return heard
+    return recorded_receive
 
 
 def _watched(request: ServedRequest, send: Send) -> Send:
@@ -245,10 +245,10 @@ async def _read_all(receive: Receive) -> bytes:
 def _replaying(body: bytes, receive: Receive) -> Receive:
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def given() -> Message:
+    async def request_input() -> Message:
         return first.pop() if first else await receive()
 
-    return given
+    return request_input
 
 
 # -- WSGI ---------------------------------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def _facts_of_wsgi(environ: Mapping[str, Any]) -> RequestFacts:
     method = environ["REQUEST_METHOD"]
     path = (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace")
 
-    def given() -> dict[str, Any]:
+    def request_input() -> dict[str, Any]:
         headers = [(name[5:].replace("_", "-"), value) for name, value in environ.items() if name.startswith("HTTP_")]
         headers += [("content-type", environ["CONTENT_TYPE"])] if environ.get("CONTENT_TYPE") else []
         return {
@@ -389,4 +389,4 @@ def _facts_of_wsgi(environ: Mapping[str, Any]) -> RequestFacts:
         keys = (f"HTTP_{name.upper().replace('-', '_')}" for name in names)
         return next((environ[key] for key in keys if key in environ), None)
 
-    return RequestFacts(name=f"{method} {path}", first=first, given=given)
+    return RequestFacts(name=f"{method} {path}", first=first, given=request_input)

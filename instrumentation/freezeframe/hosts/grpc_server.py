@@ -197,13 +197,13 @@ def _begin(behavior: Any, path: str, shape: str, context: Any, request: Any) -> 
         metadata = metadata_of(context.invocation_metadata())
         named = dict(metadata)
 
-        def given() -> dict[str, Any]:
+        def request_input() -> dict[str, Any]:
             client = str(context.peer() or "").rpartition(":")[0]
             headers = request_runs.recorded_headers(metadata)
             return {"method": METHOD, "path": path, "shape": shape, "headers": headers, "client": client}
 
         first: Callable[[tuple[str, ...]], str | None] = lambda names: next((named[n] for n in names if n in named), None)  # noqa: E731
-        description = request_runs.RequestFacts(name=path, first=first, given=given)
+        description = request_runs.RequestFacts(name=path, first=first, given=request_input)
         session.scope = request_runs.begin_scope(functools.partial(_target, behavior), lambda: description, session.came)
         return session
     return None

@@ -121,7 +121,7 @@ class ServedRequest:
 
     def _response(self) -> dict[str, Any]:
         headers = _kept(self.headers(), _RESPONSE_HEADERS)
-        answer = _plain(self.answer, headers.get("content-encoding"))  # whole: a compressor makes pieces of its own
+        answer = _plain(self.answer, headers.get("content-encoding"))  # whole: a compressor makes other pieces
         pieces = [as_text(piece) for piece in answer.pieces]
         body = {"yields": pieces} if len(pieces) > 1 else {"body": answer.omitted or (pieces or [""])[0]}
         left = {} if self.left_after is None else {"client_left_after": self.left_after}

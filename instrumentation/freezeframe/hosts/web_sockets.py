@@ -113,7 +113,7 @@ def begin_session(app: Any, scope: Message, asked: Callable[[], RequestFacts]) -
 async def call_in_session(session: WebSocketSession, call: Callable[..., Awaitable[Any]], receive: Any, send: Any) -> Any:
     """Call the application inside the run, with functions that note the messages they pass on."""
 
-    async def heard() -> Message:
+    async def recorded_receive() -> Message:
         message = await receive()
         with guard("socket.receive"):
             session.on_receive(message)
@@ -124,7 +124,7 @@ async def call_in_session(session: WebSocketSession, call: Callable[..., Awaitab
 
     try:
         with session.scope.inside():
-            answer = await call(heard, watched_send)
+            answer = await call(recorded_receive, watched_send)
     except BaseException as error:
         session.end(error)
         raise

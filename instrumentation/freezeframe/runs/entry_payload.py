@@ -133,7 +133,7 @@ class EntryPayload:
         self.output: str | None = None
         self.error: str | None = None
         self.exchanges: int | None = None
-        """How many had ended when the run ended; None until then."""
+        """Number of exchanges at the end of the run; None until then."""
         self._point = point
         self._random_state = random_state or random.getstate()
         self.is_drawn = False

@@ -1,7 +1,7 @@
 """A program's standard input, output and exit status: part of the input and the outcome of a whole process.
 
 Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is watched below
-Python's own buffer, and left alone on a terminal, where a person types. A process never learns its exit status:
+Python's own buffer, and left alone on a terminal. A process never learns its exit status:
 Python handles a ``SystemExit`` before anything else can see it. So we watch ``sys.exit``, which argparse, click
 and most programs call. If the application's source shows that it may end in another way, or write bytes that
 bypass the text layer, these parts are recorded as unknown.
@@ -108,14 +108,14 @@ class StandardStreams:
         printed = self._printed = []
         write = stdout.write
 
-        def heard(text: str) -> int:
+        def watched(text: str) -> int:
             written = write(text)
             if self._room >= 0:
                 self._room -= len(text)
                 printed.append(text)
             return written
 
-        cast("Any", stdout).write = heard
+        cast("Any", stdout).write = watched
         self._stdout = stdout
 
     def _listen_to_stdin(self) -> None:
@@ -132,7 +132,7 @@ class StandardStreams:
     def _listen_to_exit(self) -> None:
         original = sys.exit
 
-        def heard(status: Any = None, /) -> NoReturn:
+        def watched(status: Any = None, /) -> NoReturn:
             """Exit the interpreter by raising SystemExit(status)."""
             if status is None or isinstance(status, int):
                 self._status = (status or 0) & 0xFF
@@ -140,8 +140,8 @@ class StandardStreams:
                 self._status = 1
             original(status)
 
-        self._exit = original, heard
-        sys.exit = heard
+        self._exit = original, watched
+        sys.exit = watched
 
 
 def application_texts() -> Iterator[bytes]:

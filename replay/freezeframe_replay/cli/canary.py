@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
             if not arguments.json and not (arguments.quiet and not has_drifted(found) and not found.error):
                 print("\n".join(_lines(found, drifted=has_drifted(found))), flush=True)
     if not answers:
-        raise FixtureError("found no answered model call, so there is no question to ask again")
+        raise FixtureError("found no answered model call, so no question to ask again")
     drifted = sum(map(has_drifted, answers))
     silent = sum(bool(found.error) for found in answers)
     if arguments.json:

@@ -151,7 +151,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def below_text(name: str) -> list[str]:
-    """Return the lines of help with the commands below one; none if there are none."""
+    """Return the lines of help with the subcommands of a command."""
     below = BELOW.get(name, {})
     widest = max(map(len, below), default=0)
     head = [f"more (freezeframe {name} WORD --help):"] if below else []

@@ -23,7 +23,7 @@ _TAIL_BYTES: Final = 1 << 20
 COMMAND: Final = Command(
     examples={
         "freezeframe logs": "the last 20 lines of each service",
-        "freezeframe logs collector --follow": "and what it logs from now on, until Ctrl-C",
+        "freezeframe logs collector --follow": "and new lines as they come, until Ctrl-C",
         "freezeframe logs replay --lines 200": "more of the replay service's",
     },
     options=(

@@ -61,7 +61,7 @@ COMMAND: Final = Command(
         1: "failed: no such run, a damaged fixture, no store",
         3: "diverged",
         125: "incomparable: nothing was compared, or the result says nothing about the code (different input, the network,"
-        " a fence, code that cannot run); the line says why",
+        " a fence, code that cannot run); the line gives the reason",
     },
     takes_program=True,
     options=(

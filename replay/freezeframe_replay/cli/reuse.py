@@ -22,7 +22,7 @@ COMMAND: Final = Command(
     "redaction changed are not used. Reused answers are not part of the recorded run, and prove nothing about the "
     "program.",
     examples={"freezeframe run --reuse -- node eval.mjs": "the second time, only new requests go out"},
-    exit_codes={0: "as the program", 1: "as the program, or it could not be started, or there is no store"},
+    exit_codes={0: "as the program", 1: "as the program, or it could not be started, or no store was found"},
     takes_program=True,
     options=(
         options.JSON,

@@ -136,7 +136,7 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unsettled_text(casts: Mapping[str, Any]) -> str:
-    """Return the number of runs whose stored spans must be read again, as text; empty if there are none."""
+    """Return the number of runs whose stored spans must be read again, as text; empty for 0."""
     count = casts.get("unsettled_runs")
     fault = f"; {casts['last_error']}" if casts.get("last_error") else ""
     return f"{count:,} of {casts['open_runs']:,} open runs{fault}" if count or fault else ""

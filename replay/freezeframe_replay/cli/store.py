@@ -74,7 +74,7 @@ COMMAND: Final = Command(
                 _YES,
                 _NOTE,
                 option("--who", default="", metavar="NAME", help="with --person: who asks; in the report, with --note"),
-                flag("--blank", "with --person: keep the runs, with other surrogates that nobody can make again"),
+                flag("--blank", "with --person: keep the runs, with other surrogates that cannot be made again"),
                 flag("--apart", "with --person: also runs that have only the words of the name, apart"),
                 option("--report", type=Path, metavar="DIR", help="with --person: folder of the signed report"),
                 repeatable(

@@ -21,7 +21,7 @@ COMMAND: Final = Command(
     "for each run. Anyone who can read the vault's keys can reveal originals: keep them where only that person can.",
     examples={
         "freezeframe store vault reveal u7k3q9x2mfa@dq2x7kq.example.com --who 'A. Officer' --why T-71": "one value; logged",
-        "freezeframe store vault log": "every reveal, and what was forgotten",
+        "freezeframe store vault log": "every reveal, and every forgotten run",
         "freezeframe store vault forget 4bf92f3577b34da6a3ce929d0e0e4736": "a run's originals, for good",
         "freezeframe store vault rotate": "the next key, with the collector stopped",
     },

@@ -31,10 +31,10 @@ _NEAR_NOW_S: Final = 32 * _DAY_S
 """A number or date further from the run than this was not read from its clock: it may be an order number, not a moment."""
 _IN_TEXT: Final = re.compile(r"\d+\.\d+(?:e-\d+)?|\d+e-\d+|\d{3,}")
 _AS_NUMBER: Final = re.compile(r"\d+\.\d{4,}(?:e-\d+)?|\d+(?:\.\d+)?e-\d+")
-"""Numbers with enough digits that equality with a duration is no chance. Shorter ones are often parameters, such as 0.75."""
+"""Numbers with enough digits that one equals a duration hardly by chance. Shorter ones are often parameters, such as 0.75."""
 
 _SHORT_S: Final = 0.05
-"""Durations may differ by this much, or by half of the longer one: a replay takes the run's time, plus that of its own code."""
+"""Durations may differ by this much, or by half of the longer one: a replay takes the run's time plus its own."""
 _TINY_S: Final = 0.001
 """Durations below this may differ by half only: nearly any number equals some microseconds between two readings of a clock."""
 _TIMES: Final = 100

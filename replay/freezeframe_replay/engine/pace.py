@@ -121,10 +121,10 @@ class Pace:
     # -- what waits ------------------------------------------------------------------------------------------------------
 
     async def wait(self, came_ns: int, asked_ns: int = 0) -> None:
-        """Return in a task when it is this answer's turn.
+        """Block a task until it is this answer's turn.
 
         Args:
-            came_ns: when it arrived in the run.
+            came_ns: time of its arrival in the run.
             asked_ns: when it was requested.
         """
         self.reach(asked_ns)
@@ -429,7 +429,7 @@ class Turns:
         self._pace.begin(self._start_ns)
 
     async def wait(self, answer: Exchange) -> None:
-        """Return in a task when the answer is due."""
+        """Block a task until the answer is due."""
         if _was_abandoned(answer):
             await self.stay_open(answer)
         elif self._real_time:
@@ -440,7 +440,7 @@ class Turns:
             await self._pace.wait(_came_ns(answer), answer.start_time_unix_nano)
 
     def wait_in_thread(self, answer: Exchange) -> None:
-        """Return in a thread when the answer is due."""
+        """Block a thread until the answer is due."""
         if _was_abandoned(answer):
             self._pace.wait_in_thread_for_good(answer.end_time_unix_nano, self._in_vain(answer), answer.start_time_unix_nano)
         elif self._real_time:
@@ -456,7 +456,7 @@ class Turns:
             self._pace.reach(now_ns)
 
     async def stay_open(self, answer: Exchange) -> None:
-        """Wait in a task until it is cancelled."""
+        """Block a task until it is cancelled."""
         await self._pace.wait_for_good(answer.end_time_unix_nano, self._in_vain(answer), answer.start_time_unix_nano)
 
     def _in_vain(self, answer: Exchange) -> Callable[[], BaseException]:

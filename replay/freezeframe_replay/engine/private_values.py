@@ -10,8 +10,8 @@ is compared unchanged. That leaves the program's own values (a constant, the env
   too;
 - what it computed from one is not even certain to be that: if nothing else differs, the replay is incomparable.
 
-The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other. If no
-list of names has the word, and there is no key, the step is `relaxed` as well.
+The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the
+other. If the word is unlisted, and the key is missing, the step is `relaxed` as well.
 
 Values that redaction misses in a live text are searched as second forms (`marks.marker`), and a text that a
 program joined from surrogates is paired with the surrogate of the whole, because redaction read the original as

@@ -100,13 +100,13 @@ class ToolsAnew:
             return None
         lookup.carry(recorded, live)
         found = described(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or {}
-        told = about_step(DivergenceKind.RESULT_CHANGED, step, self._values.note(recorded, settled))
-        return replace(told, **found)
+        divergence = about_step(DivergenceKind.RESULT_CHANGED, step, self._values.note(recorded, settled))
+        return replace(divergence, **found)
 
     def _outcome(self, result: str | None, error: str | None) -> dict[str, Any]:
         returned, raised = (None if text is None else self._comparable(text) for text in (result, error))
-        said = {"class": raised.get("class"), "text": raised.get("text")} if isinstance(raised, dict) else raised
-        return {"raised": said, "returned": returned}
+        exception = {"class": raised.get("class"), "text": raised.get("text")} if isinstance(raised, dict) else raised
+        return {"raised": exception, "returned": returned}
 
     def _comparable(self, text: str) -> Any:
         marked = self._values.mark(text)

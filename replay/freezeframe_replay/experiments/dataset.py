@@ -106,7 +106,7 @@ def load_dataset(directory: Path) -> Dataset:
     """Return the dataset in a folder; a fixture's folder is a dataset of one, and a folder of such folders one of all of them.
 
     Raises:
-        FixtureError: the folder is none of these, or its version is unknown to this library.
+        FixtureError: the folder is neither, or its version is unknown to this library.
     """
     path = directory / MANIFEST
     if not path.exists():

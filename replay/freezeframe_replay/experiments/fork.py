@@ -70,7 +70,7 @@ def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
     """
     if fixture.reconstructed:
         raise FixtureError(
-            f"run {fixture.run_id}: another instrumentation recorded it, so there are no bytes to change",
+            f"run {fixture.run_id}: another instrumentation recorded it, without bytes to change",
             do="keep a replay of it, `freezeframe replay RUN -o DIR -- CMD`, and fork that",
         )
     changed = fixture

@@ -73,7 +73,7 @@ def fuzz(
     """
     if fixture.reconstructed:
         raise ReplayError(
-            f"run {fixture.run_id}: another instrumentation recorded it, so there are no bytes to perturb",
+            f"run {fixture.run_id}: another instrumentation recorded it, without bytes to perturb",
             do="keep a replay of it, `freezeframe replay RUN -o DIR -- CMD`, and fuzz that",
         )
     trial = replace(fuzzing.trial, policy=_held_to_its_words(fuzzing.trial.policy))

@@ -142,7 +142,7 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
     A collector of the data directory first stores all acknowledged spans.
 
     Raises:
-        ConfigError: there is no store to read.
+        ConfigError: the store is missing.
     """
     is_running = flush(home)
     if named := environ.get(STORE_VARIABLE, "").strip():

@@ -26,7 +26,7 @@ TOOLS: Final = (
     ),
     ToolRow(
         name="transcript",
-        purpose="Read what was said and called in a run, part by part.",
+        purpose="Read the messages and calls of a run, part by part.",
         command="freezeframe show RUN --full",
     ),
     ToolRow(name="sql", purpose="Query the store in SQL, read-only.", command='freezeframe sql "SELECT ..."'),

@@ -26,10 +26,10 @@ will, offline, and see the effect of an edit before any model is asked.
 
 1. **Find the run.** `why_failed` for the last failed run, `find_runs` with a word of the wrong answer, or the run id
    that you were given. A run can be wrong and still be `ok`.
-2. **Read it.** `transcript`: what the model was told, what it called, what came back. Look for the first step that is
+2. **Read it.** `transcript`: what the model received, what it called, and the results. Look for the first step that is
    wrong, not for the last. `sql` answers questions over many runs.
 3. **Reproduce.** `replay` before you edit anything. `identical` means that this code has the bug. If it is already
-   `diverged`, this is not the code that was recorded; `incomparable` says why there is no verdict.
+   `diverged`, this is not the code that was recorded; `incomparable` gives the reason for a missing verdict.
 4. **Look inside.** `stop_at_step` at the first wrong step: the frames of the code with their variables.
 5. **Fix** the cause in the code. Do not change the recording, and do not special-case its values.
 6. **Prove.** `replay` again. The first divergence is the effect of the edit: it must be at the step that was wrong, and

@@ -168,7 +168,7 @@ class Tools:
         return self._answer(found, "next: why_failed(run=...) or transcript(run=...) for a trace_id", budget)
 
     async def diff_runs(self, before: RunName, after: RunName, budget: Budget = None) -> str:
-        """Compare two runs step by step: where they first differ, and what was asked and answered differently."""
+        """Compare two runs step by step: the first difference, and the changed requests and answers."""
         names = [self._project.run_name(name) for name in (before, after)]
         found = await self._do(DIFF, DiffParameters(before=names[0], after=names[1]))
         return self._answer(found, "next: transcript(run=..., step=N) around the first difference", budget)

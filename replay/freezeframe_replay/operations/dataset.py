@@ -76,7 +76,7 @@ def write(source: RunSource, parameters: DatasetParameters) -> WrittenDataset:
 
 
 def _chosen(store: RunStore, parameters: DatasetParameters) -> tuple[Sequence[str], str]:
-    """Return the ids of the runs, and the way of their choice, in one line."""
+    """Return the ids of the runs, and one line that describes the selection."""
     if parameters.sql:
         _, rows = store.sql(parameters.sql)
         return list(dict.fromkeys(str(row[0]) for row in rows))[: parameters.limit], parameters.sql

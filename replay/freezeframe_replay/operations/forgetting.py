@@ -136,7 +136,7 @@ class Forgetting:
     who: str
     why: str
     blank: bool = False
-    """Runs stay, with surrogates that nobody can make again in place of hers."""
+    """Runs stay, with surrogates that cannot be made again in place of hers."""
     with_apart: bool = False
     look_in: Sequence[Path] = ()
     on_run: Callable[[int, int, str], None] = lambda done, total, run: None
@@ -269,7 +269,7 @@ def person_of(home: Home, store: RunStore, values: Sequence[str]) -> tuple[Perso
     Her surrogates are those of every key of the data directory and of every policy of the store.
 
     Raises:
-        ConfigError: there are no keys, or one cannot be read.
+        ConfigError: the keys are missing, or one cannot be read.
     """
     from freezeframe_redaction import Redactor, load_or_create_keys, load_policy
     from freezeframe_redaction.person import Person

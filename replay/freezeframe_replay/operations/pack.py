@@ -115,7 +115,7 @@ def _refuse_without_entry(fixture: Fixture, code: Code | None, folder: Path) -> 
     script = fixture.entry.file
     if code is None or not script or Path(script).is_absolute() or Path(script).as_posix() in code.files:
         return
-    named = f"{printable(script)}, where the run begins,"
+    named = f"{printable(script)}, in which the run begins,"
     if not (folder / script).is_file():
         raise ConfigError(f"{named} is not in this folder", do="run this in the agent's folder, or pack no code: --code none")
     if code.changed:

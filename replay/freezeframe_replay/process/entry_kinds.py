@@ -75,7 +75,7 @@ def made_by_the_framework(target: str, own: OwnCode) -> Callable[[], Any] | None
 
 
 def _argument(entry: Entry, name: str) -> Any:
-    """Return a text of the recorded input, read as the call reads it, or None."""
+    """Return a text argument of the recorded input, found as in the call, or None."""
     arguments: Any = values.decode(entry.input or "{}")
     value = arguments.get(name) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else None

@@ -138,7 +138,7 @@ def _load_module(module_name: str, file: str | None, own: OwnCode, loading: Load
                 "record again, or name a command: freezeframe replay RUN -- CMD",
             )
         if found.suffix not in (".py", ".pyw"):
-            raise ReplayError(f"the script of the entry point, {file!r:.200}, is no Python file by its name", do=TYPE_IT)
+            raise ReplayError(f"the script of the entry point, {file!r:.200}, is not a Python file by its name", do=TYPE_IT)
         sys.path.insert(0, str(found.parent))
         module = sys.modules["__main__"] = type(sys)("__main__")
         if "__mp_main__" in sys.modules:  # multiprocessing was imported: its name for the same module

@@ -382,7 +382,7 @@ class Layer:
         if self._is_real(where) or (not self._exists(where) and self._is_refused(where)):
             return database
         if not os.path.lexists(copy) and os.path.isfile(where) and not self._is_gone(where):
-            # a database that nobody has open is read without SQLite's own files next to it
+            # a database that no process has open is read without SQLite's own files next to it
             in_use = any(os.path.lexists(where + suffix) for suffix in ("-wal", "-journal"))
             how = "mode=ro" if in_use else "immutable=1"
             with self._whole(copy) as partial:

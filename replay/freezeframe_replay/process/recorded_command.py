@@ -177,7 +177,7 @@ def _check(fixture: Fixture, named: str, is_own: bool) -> None:
 
 def _refused(fixture: Fixture, named: str) -> ReplayError:
     return ReplayError(
-        f"run {fixture.run_id}: its recording names {named!r:.200}, which is no script of this folder; "
+        f"run {fixture.run_id}: its recording names {named!r:.200}, which is not a script of this folder; "
         "a recording does not decide what runs",
         do=f"start in the folder of the agent's code; or {TYPE_IT}",
     )

@@ -109,7 +109,7 @@ def compare_commits(recorded: Mapping[str, str], directory: Path) -> tuple[str, 
 def _apart(directory: Path, revision: str, here: str) -> str:
     """Return how many commits apart two are, seen from the recorded one; empty if they are the same."""
     try:
-        # the recorded name is somebody else's text: it is no option
+        # the recorded name is a stranger's text: it must not be an option
         counts = git_text(directory, "rev-list", "--left-right", "--count", "--end-of-options", f"{revision}...{here}")
     except ConfigError:
         return "" if revision == here else "the recorded one is not in this repository"
@@ -134,7 +134,7 @@ def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Pat
             do="record it in a git repository, or with GIT_COMMIT set",
         )
     if not _COMMIT.fullmatch(revision):
-        raise ReplayError(f"run {fixture.run_id}: its commit {revision!r:.80} is no hexadecimal id, so it is not checked out")
+        raise ReplayError(f"run {fixture.run_id}: its commit {revision!r:.80} is not a hexadecimal id and is not checked out")
     warnings: list[str] = []
     if fixture.environment.get(genai.VCS_DIRTY) == "true":
         warnings.append(f"recorded with uncommitted changes on top of {revision[:_DIGITS]}: the checkout lacks them")

@@ -28,7 +28,7 @@ from freezeframe_schemas.wire import decode_body, find_dialect_of
 CHANGES_SHOWN: Final = 20
 """Differences kept per step; a replaced prompt differs in many places."""
 MAX_DIFFERENCES: Final = 5000
-"""Differences of a step that are searched for ones that do not vary by themselves."""
+"""Limit of a step's differences that are checked for whether they vary by themselves."""
 ASKED: Final = "asked"
 ANSWERED: Final = "answered"
 _PART_ID: Final = "$.messages[*].parts[*].id"

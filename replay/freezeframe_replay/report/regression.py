@@ -18,9 +18,9 @@ class Expect(StrEnum):
     """Expectation of the test."""
 
     CHANGED = "changed"
-    """That it behaves differently than recorded: for a run that went wrong."""
+    """The program behaves differently than recorded: for a run that went wrong."""
     IDENTICAL = "identical"
-    """That it re-enacts the run exactly: for a run to keep."""
+    """The program re-enacts the run exactly: for a run to keep."""
 
 
 def slug(name: str) -> str:

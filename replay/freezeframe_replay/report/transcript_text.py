@@ -65,7 +65,7 @@ def _call(call: TranscriptCall) -> Passage:
     elif call.result:
         lines.append(_labelled("result", call.result))
     if call.received:
-        lines.append(_labelled("the model was told", call.received))
+        lines.append(_labelled("the model received", call.received))
     if call.error:
         lines.append(_labelled("error", call.error))
     return Passage(step=None if call.node is None else call.node.step, text="\n".join(lines))

@@ -92,7 +92,7 @@ async def get_labels(request: web.Request) -> web.Response:
 
 
 async def post_labels(request: web.Request) -> web.Response:
-    """Say something of the run or of a step. What was said before is replaced; the answer is as that of GET."""
+    """Label the run or a step. An earlier label is replaced; the answer is that of GET."""
     _program_only(request)
     trace_id, _ = await keep_label(request, await _body(request))
     return _json(await asyncio.to_thread(request.app[LABELS].of_run, trace_id))

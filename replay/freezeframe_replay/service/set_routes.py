@@ -64,7 +64,7 @@ def _add(app: web.Application, name: str, chosen: Iterable[str]) -> None:
 
     Raises:
         RunError: one is not stored, or cannot be a fixture. Nothing was changed.
-        FixtureError: the folder is no dataset that can be read, or cannot be written.
+        FixtureError: the folder is not a readable dataset, or cannot be written.
     """
     directory = folder_of(app[HOME]) / _SETS / name
     fixtures = [freeze(app[STORE].load(run)) for run in chosen]

@@ -241,7 +241,7 @@ def _copy(content: IO[bytes], file: IO[bytes] | None) -> str:
 
 
 def _bounded_headers(path: Path) -> type[tarfile.TarInfo]:
-    """Return how the members of one archive are read: `tarfile` reads a chain of extensions by recursion, and each whole."""
+    """Return a reader of the members of one archive that bounds extensions, which `tarfile` reads whole and by recursion."""
 
     class Bounded(tarfile.TarInfo):
         chained = 0

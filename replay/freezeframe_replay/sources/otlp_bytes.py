@@ -55,7 +55,7 @@ class Document(NamedTuple):
     """A JSON document of a file."""
 
     line: int
-    """Where it is; 0 if it is the whole file."""
+    """Its line; 0 if it is the whole file."""
     text: bytes
     value: Any
 

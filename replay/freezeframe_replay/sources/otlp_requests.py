@@ -43,7 +43,7 @@ class OtlpRequest:
     runs: tuple[str, ...] = ()
     """Ids of the traces that its spans belong to."""
     line: int = 0
-    """Where it is in a file of lines."""
+    """Its line in a file of lines."""
 
     @property
     def place(self) -> str:

@@ -272,8 +272,8 @@ class RunStore:
         """
         status = _KNOWN.get(frozenset(statuses))
         if status is not None and session is None and where in ("", MEANT) and not order:
-            asked = RunList(columns=RUN_COLUMNS, status=status, size=limit, is_since=since is not None, is_meant=bool(where))
-            return self.rows(asked, {} if since is None else {"_from": utc_text(since)})
+            listed = RunList(columns=RUN_COLUMNS, status=status, size=limit, is_since=since is not None, is_meant=bool(where))
+            return self.rows(listed, {} if since is None else {"_from": utc_text(since)})
         tests = ["1", *([f"({where})"] if where else [])]
         values: dict[str, Any] = dict(parameters or {})
         if statuses:

@@ -41,7 +41,7 @@ class Editable:
     answer: EditedPart
     place: str
     text: str
-    """What was recorded."""
+    """The recorded value."""
     step: int | None = None
     """None: the input."""
     note: str = ""

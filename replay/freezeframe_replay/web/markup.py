@@ -223,7 +223,7 @@ def words_apart(recorded: str, live: str, *, whole: bool = True) -> tuple[Markup
     begin = _shared(one, other)
     end = _shared(one[begin:][::-1], other[begin:][::-1])
     left, right = one[begin : len(one) - end], other[begin : len(other) - end]
-    # words that are everywhere in a long text are no places to begin at: that would take seconds
+    # frequent words of a long text are bad places to begin at: that would take seconds
     matcher = SequenceMatcher(None, left, right, autojunk=max(len(left), len(right)) > _MAX_WORDS)
     pieces = [
         ("equal", one[:begin], other[:begin]),

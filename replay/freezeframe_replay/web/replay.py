@@ -81,7 +81,7 @@ class Replay:
     """The run that it re-enacts, or from which its fork was made."""
     fixture: Fixture
     folder: Path
-    """Where the code runs."""
+    """Folder of the code."""
     code: str = ""
     """Its commit there, next to the recorded one; empty if one of them is unknown."""
     started: dt.datetime
@@ -101,7 +101,7 @@ class Replay:
     kept: Fixture | None = None
     """The run that a replay with live answers became."""
     not_kept: str = ""
-    """Why there is none."""
+    """Reason for a missing one."""
 
     @property
     def noted(self) -> Noted:

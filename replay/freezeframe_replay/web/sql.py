@@ -36,7 +36,7 @@ COOKBOOK: Final = {
     "Runs, failures and times per day": "SELECT toDate(start_time) AS day, count() AS runs,\n"
     "    countIf(status = 'error') AS failed, round(quantile(0.5)(ms)) AS median_ms,\n"
     "    round(quantile(0.95)(ms)) AS p95_ms FROM runs GROUP BY day ORDER BY day",
-    "Where these words were said": "SELECT trace_id, attribute, snippet FROM search(words = 'order') LIMIT 50",
+    "Where these words occur": "SELECT trace_id, attribute, snippet FROM search(words = 'order') LIMIT 50",
     "Slowest steps": "SELECT trace_id, step, name, ms FROM exchanges ORDER BY ms DESC LIMIT 20",
     "Tokens and cost per model": "SELECT model, count() AS calls, sum(input_tokens) AS asked,\n"
     "    sum(output_tokens) AS answered, sum(cost_usd) AS usd FROM model_calls GROUP BY model ORDER BY usd DESC",
@@ -145,7 +145,7 @@ class Plot:
     each: bool
     """True if there is a name for each place."""
     middles: str
-    """Where the places are, from 0 to `WIDTH`."""
+    """Horizontal positions of the places, from 0 to `WIDTH`."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""How many runs began when, as bars over their list; each bar leads to its day or hour. Pure."""
+"""Numbers of runs by their start, as bars over their list; each bar leads to its day or hour. Pure."""
 
 from __future__ import annotations
 

@@ -38,10 +38,11 @@ _RUN_PLACE: Final = (
     " AND trace_id = {trace_id:String}"
 )
 """Condition on the rows of one run, over ``span_rows`` and ``piece_rows``: the small table of runs is quick to search, and
-leads by the key to the run's own granules in the large ones."""
+leads by the key to the run's own granules in the large ones.
+"""
 _TYPES: Final = {column.name: column.type.replace("'", "\\'") for column in STORED_SPAN_COLUMNS}
 _NO_SPAN: Final = ", ".join(f"defaultValueOfTypeName('{_TYPES[name]}')" for name in READ_COLUMNS.split(", "))
-"""Without names: a condition would mean them instead of the columns."""
+"""Empty columns without names, since a condition would refer to such names instead of the table's columns."""
 
 
 def run_statement(*, tenant: bool) -> str:

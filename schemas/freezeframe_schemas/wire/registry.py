@@ -337,7 +337,7 @@ def _bound(route: Route, known: Match | None) -> Match:
 
 @lru_cache(maxsize=512)
 def _find(method: str, url: str) -> tuple[Match | None, tuple[Route, ...]]:
-    """Return the match that method and URL alone decide, else the routes of which the body may decide one."""
+    """Return the match decided by method and URL alone, else the routes among which the body may decide."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port

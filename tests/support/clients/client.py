@@ -1,4 +1,4 @@
-"""What a row of the client table is: a client library, and one trial for each thing that applications do with it.
+"""A row of the client table: a client library, and one trial for each thing that applications do with it.
 
 A new client is one module in `clients.libraries` with a `CLIENT`. Its functions take a `World` and return what the application
 gets; they know nothing of freezeframe (except `World.tool` for libraries without their own tools), and import their library
@@ -146,13 +146,13 @@ class Client:
     """The distribution whose version the table names."""
     environment: str = CORE
     requires: tuple[str, ...] = ()
-    """What the environment installs for it."""
+    """Distributions that the environment installs for it."""
     _: KW_ONLY
     trials: Trials
     structure: str = ""
     """Why no team of its agents was tried; empty for a client without agents, or with a team in `clients.teams`."""
     note: str = ""
-    """What a reader of the table should know."""
+    """Note for readers of the table."""
 
 
 def load(module: str) -> Any:

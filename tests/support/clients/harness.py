@@ -37,10 +37,10 @@ class Outcome:
     """The outcome of a trial."""
 
     not_captured: tuple[str, ...] = ()
-    """What is wrong with the capture, one line each; empty if it is byte-exact."""
+    """Faults of the capture, one line each; empty if it is byte-exact."""
     not_replayed: tuple[str, ...] = ()
     seams: frozenset[str] = frozenset()
-    """Which seams recorded."""
+    """The recording seams."""
 
     def merged(self, other: Outcome) -> Outcome:
         """Return both as one."""

@@ -38,7 +38,7 @@ BESIDE: Final[Mapping[str, set[str]]] = {
     "sdks": {"uvloop"},
     "vendors": {"langfuse", "logfire", "traceloop-sdk", "openai", "zstandard"},
 }
-"""What the other tests in tests/clients need."""
+"""Distributions that the other tests in tests/clients need."""
 
 Cell = dict[str, Any]
 """``{"captured": true, "replayed": true}``, or ``{"why": "..."}`` if there is nothing to try."""
@@ -141,7 +141,7 @@ _TRAFFIC_COLUMNS: Final = ("sdk", "version", "exchanges", "streamed", "errors", 
 
 _NO_AGENTS: Final = "a client of models or tools, without agents"
 END: Final = "\n## Recorded traffic through the openai and anthropic SDKs\n"
-"""What follows on the page is made by `recorded_traffic`."""
+"""End of this part of the page; `recorded_traffic` makes the rest."""
 
 
 def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping[str, Row]) -> str:

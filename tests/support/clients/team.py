@@ -31,7 +31,7 @@ class Team:
     use: Use
     script: tuple[Turn, ...]
     agents: tuple[str, ...]
-    """Who makes each model call, in order."""
+    """Agents of the model calls, in order."""
 
 
 @cache

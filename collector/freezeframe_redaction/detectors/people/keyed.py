@@ -120,7 +120,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     start = at - 1
     signed = _FORMS.signed.search(text, max(low, start - 8), start)
     end = signed.start() if signed else text.rfind("\n", low, start)
-    # Most of what is before a sign is not a label, so that is told first.
+    # Most text before a colon is not a label, so that is checked first.
     if not text[start].isupper() or not any(text[max(low, end - size) : end].lower() in _ENDS for size in (4, 3, 2)):
         return ()
     if signed is None and not _FORMS.heading.fullmatch(text, max(low, text.rfind("\n", low, end) + 1), end):

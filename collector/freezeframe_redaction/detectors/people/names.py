@@ -46,7 +46,7 @@ RARELY_GIVEN = frozenset(phrases("names.rarely_given"))
 ORDINARY_NAMES = frozenset(phrases("proposed.ordinary")) | RARELY_GIVEN
 """Names that are frequent in lower case in recorded traffic."""
 SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(phrases("names.short_words"))
-"""Given names that are mainly ordinary words; even next to a surname they are no evidence."""
+"""Given names that are mainly ordinary words; even next to a surname they do not count as evidence."""
 SURNAME_ENDING = _RULES.form("surname_ending")
 
 

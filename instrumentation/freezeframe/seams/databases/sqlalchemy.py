@@ -182,7 +182,7 @@ class _Cursor:
 
     @property
     def rowcount(self) -> Any:
-        """Return how many rows the statement met."""
+        """Return the number of rows that the statement affected."""
         return self._result.rowcount if isinstance(self._result, statements.ReplayedResult) else self._cursor.rowcount
 
     @property

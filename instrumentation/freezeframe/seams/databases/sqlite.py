@@ -98,7 +98,7 @@ class _Connection(sqlite3.Connection):
 
 
 _FACTORY: Final[Any] = sqlite3.Cursor.row_factory
-"""Where sqlite3 keeps the function that it calls with each row."""
+"""Attribute in which sqlite3 keeps the function that it calls with each row."""
 
 
 class _Cursor(sqlite3.Cursor):

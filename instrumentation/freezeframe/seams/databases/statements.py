@@ -127,7 +127,7 @@ async def run_async(
 
 
 def both(hook: Callable[..., Coroutine[Any, Any, Any]]) -> tuple[Callable[..., Any], Callable[..., Coroutine[Any, Any, Any]]]:
-    """Return the plain and the awaited form of ``async def hook(run, original, ...)``, where `run` is that of this module."""
+    """Return the plain and the awaited form of ``async def hook(run, original, ...)`` with `run` of this module."""
 
     async def run_now(describe: calls.Describe, invoke: Callable[[], Coroutine[Any, Any, _T]], **nothing: Any) -> Any:
         return run(describe, lambda: _to_the_end(invoke()), **nothing)

@@ -45,7 +45,7 @@ class _Shared:
         """The index into the state's words that the epoch began with."""
         self._place: Place | None = None
         self.code: CodeType | None = None
-        """What drew last."""
+        """The last drawing frame."""
         self.last: CodeType | None = None
         self.depth = 0
         """The function of `random` that it called, and how many frames of that module there were, up to ours."""

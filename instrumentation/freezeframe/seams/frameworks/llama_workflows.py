@@ -100,7 +100,7 @@ def _context(workflow: Any, text: str) -> Any:
         kind = values.find_class(":".join(name.rpartition(".")[::2]))
         if kind is None or not hasattr(kind, "model_validate"):
             raise ReplayError(
-                f"llama_index: the recorded state names {name!r:.200}, which is no class of data that this program imported",
+                f"llama_index: the recorded state names {name!r:.200}, which is not a data class that this program imported",
                 do="import it before the workflow is run, or start the replay from the beginning",
             )
     found: Any = Context

@@ -330,12 +330,12 @@ def _free_names(node: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[
         arguments = node.args
         outside = [*getattr(node, "decorator_list", ()), *arguments.defaults, *filter(None, arguments.kw_defaults)]
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        given = [each for each in every if each is not None]
-        outside += [each.annotation for each in given if each.annotation is not None]
+        parameters = [each for each in every if each is not None]
+        outside += [each.annotation for each in parameters if each.annotation is not None]
         body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
         for each in outside:
             yield from _free_names(each, bound)
-        own = bound | {each.arg for each in given} | set(_stored(body))
+        own = bound | {each.arg for each in parameters} | set(_stored(body))
         for each in body:
             yield from _free_names(each, own)
         return

@@ -1,4 +1,4 @@
-"""lm15: model calls over sockets of its own, without any HTTP library. DSPy brings it along as its default engine.
+"""lm15: model calls over its own sockets, without any HTTP library. DSPy brings it along as its default engine.
 
 A response is of the library's own class, so that its reading and closing are the library's; only its pieces are ours.
 """

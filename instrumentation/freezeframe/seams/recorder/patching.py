@@ -135,8 +135,8 @@ class Patches:
 def _holders(functions: Sequence[_Replaced]) -> list[tuple[dict[str, Any], str, Any, Any]]:
     """Return the namespace of each module that holds one of the functions, its name there, the function, and ours.
 
-    Installed modules are searched for the function's own name only. Values are told apart by type first: hashing one would
-    call the program's code, and each call of `id` is an audit event.
+    Installed modules are searched for the function's own name only. Values are distinguished by type first:
+    hashing one would call the program's code, and each call of `id` is an audit event.
     """
     by_type: dict[type, list[tuple[Any, Any]]] = {}
     for _, original, ours in functions:

@@ -168,7 +168,7 @@ class Recorder:
         return context, attributes
 
     def _held_back(self) -> Held:
-        """Return the work of a request or task, or of the whole program, at its first call, which makes it a run.
+        """Return the functions to call at the first call of a request or task, or of the whole program, which makes it a run.
 
         A database query or a file read does not make it one.
         """

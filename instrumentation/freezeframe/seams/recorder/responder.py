@@ -58,7 +58,7 @@ class Responder(Protocol):
         ...
 
     def unserved(self, what: str) -> None:
-        """Called with what a tool that runs gets although the recording does not hold it, in words: ``reads stock.json``."""
+        """Called with an input of a running tool that is not in the recording, in words: ``reads stock.json``."""
         ...
 
     def recall(self, feed: Feed, key: str) -> str | None:

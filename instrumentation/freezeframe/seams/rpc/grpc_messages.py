@@ -35,7 +35,7 @@ def message_from_json(recorded: Any) -> Any:
     kind: Any = values.find_class(str(recorded["type"]))
     if kind is None or not issubclass(kind, Message):
         raise ReplayError(
-            f"gRPC: {recorded['type']!r:.200} is no class of a message that this program has imported",
+            f"gRPC: {recorded['type']!r:.200} is not a message class that this program has imported",
             do="import it in the module of the entry point",
         )
     return ParseDict(recorded["json"], kind(), ignore_unknown_fields=True)

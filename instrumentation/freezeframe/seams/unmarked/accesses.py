@@ -359,7 +359,7 @@ def _program_directories() -> tuple[str, ...]:
 def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
     """Return the application's function that is nearest on the stack, and its line; None if the access does not matter.
 
-    Without one: a package's module, or nothing. `alone`: outside any run, where any library's threads may be running.
+    Without one: a package's module, or nothing. `alone`: outside any run, so that threads of any library may be running.
     """
     library: tuple[str, str] | None = None
     nearest = True

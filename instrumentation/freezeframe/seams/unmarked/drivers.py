@@ -55,7 +55,7 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     "asyncpg.prepared_stmt": ("PreparedStatement._PreparedStatement__do_execute",),
     "oracledb.cursor": tuple(f"{name}.{how}" for name in ("Cursor", "AsyncCursor") for how in ("execute", "executemany")),
 }
-"""Module -> its methods that query, of drivers without a seam whose connections an application opens when it starts."""
+"""Module -> its query methods, for drivers without a seam whose connections an application opens at its start."""
 DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {**REMOTE, **LOCAL, **QUERIES}
 
 

@@ -27,7 +27,7 @@ class DatasetExample:
     """The answer, as such a message."""
     tools: Sequence[JsonValue]
     about: JsonObject
-    """Where it comes from."""
+    """Its source."""
 
     @property
     def expected(self) -> str:

@@ -28,7 +28,7 @@ from freezeframe_schemas.wire.anthropic_messages import DIALECT
 from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
 
 _LACKS: Final = (
-    "imported from a session of Claude Code: it holds what was said, without the system prompt, the reminders that Claude Code "
+    "imported from a session of Claude Code: it holds the messages, without the system prompt, the reminders that Claude Code "
     "adds, the tools offered and the parameters"
 )
 

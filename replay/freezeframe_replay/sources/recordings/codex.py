@@ -19,8 +19,8 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, 
 from freezeframe_schemas.wire.openai_responses import DIALECT
 
 _LACKS: Final = (
-    "imported from a session of Codex CLI: it holds what was said, without the tools offered and the parameters; its base "
-    "instructions may be the template of what was sent"
+    "imported from a session of Codex CLI: it holds the messages, without the tools offered and the parameters; its base "
+    "instructions may be the template of those sent"
 )
 _USAGE: Final = (
     ("cached_input_tokens", "input_tokens_details", "cached_tokens"),

@@ -21,7 +21,7 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as
 from freezeframe_schemas.wire.gemini import DIALECT
 
 _LACKS: Final = (
-    "imported from a session of Gemini CLI: it holds what was said, without the system prompt, the tools offered and the "
+    "imported from a session of Gemini CLI: it holds the messages, without the system prompt, the tools offered and the "
     "parameters"
 )
 _COUNTS: Final = {

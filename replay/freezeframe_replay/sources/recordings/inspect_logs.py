@@ -22,7 +22,7 @@ from freezeframe_schemas.wire.encoding import decode_body
 from freezeframe_schemas.wire.openai_chat import DIALECT
 
 _VERSION: Final = 2
-_LACKS: Final = "imported from an Inspect log: it holds what was said in Inspect's own form, not the bytes"
+_LACKS: Final = "imported from an Inspect log: it holds the messages in Inspect's own form, not the bytes"
 _SAMPLES: Final = "samples/"
 _CODINGS: Final = {zipfile.ZIP_STORED: "identity", zipfile.ZIP_DEFLATED: "deflate", 93: "zstd"}
 _LOCAL_HEADER: Final = 30

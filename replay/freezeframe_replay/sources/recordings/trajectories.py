@@ -29,10 +29,10 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as
 
 _OF_TAU_BENCH: Final = "imported from a tau-bench result: it holds messages only; no model, tools offered, parameters and times"
 _OF_TAU2_BENCH: Final = (
-    "imported from a simulation of tau2-bench: it holds what was said, without the system prompt, the tools offered and the "
+    "imported from a simulation of tau2-bench: it holds the messages, without the system prompt, the tools offered and the "
     "parameters; the simulated user's own calls are left out"
 )
-_OF_MINI_SWE_AGENT: Final = "imported from a mini-swe-agent trajectory: it holds what was said; no tools offered and parameters"
+_OF_MINI_SWE_AGENT: Final = "imported from a mini-swe-agent trajectory: it holds the messages; no tools offered and parameters"
 
 
 def read_tau_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
