@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +83,32 @@ def test_without_a_place_to_keep_it_everything_works(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("FREEZEFRAME_CACHE", str(tmp_path / "file" / "below"))
     (tmp_path / "file").write_text("no directory")
     assert hits(load_or_compile(EXPRESSIONS)) != []
+
+
+_COMPILE_IN_A_THREAD = """
+import re
+from threading import Thread
+
+import freezeframe_redaction.triggers.compiled as compiled
+
+def held_mb():
+    with open("/proc/self/smaps_rollup") as file:
+        return int(re.search(r"Anonymous:\\s+(\\d+)", file.read())[1]) / 1024
+
+patterns = [(rb"\\b(?:%d|a{3,9}[0-9]{2,7}x?b+)\\b" % number, number) for number in range(600)]
+before = held_mb()
+thread = Thread(target=lambda: kept.append(compiled.load_or_compile(patterns)))
+kept = []
+thread.start()
+thread.join()
+print(held_mb() - before)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the C library of Linux")
+def test_what_compiling_took_is_given_back() -> None:
+    environ = {**os.environ, "FREEZEFRAME_CACHE": ""}
+    command = [sys.executable, "-c", _COMPILE_IN_A_THREAD]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 8
