@@ -6,15 +6,17 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
 
 from freezeframe_collector.facade import build_app
-from freezeframe_collector.store import Store, open_store
+from freezeframe_collector.store import Store, embedded, open_store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
+from freezeframe_schemas.span import SpanRecord
 
 
 @pytest.mark.parametrize("dsn", ["chdb://relative/path", "chdb:///", "sqlite:///x", "nothing"])
@@ -137,3 +139,31 @@ def test_a_damaged_file_of_the_engine_is_not_blamed_on_another_process(damaged: 
     assert done.returncode == 1
     assert "restore a backup" in done.stderr
     assert "another process" not in done.stderr
+
+
+@pytest.mark.long
+def test_an_insert_asks_once_for_errors_and_is_repeated_if_another_statement_failed_since(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    ask = embedded.count_errors
+    monkeypatch.setattr(embedded, "count_errors", lambda handle: (asked.append(handle), ask(handle))[1])
+
+    def insert(number: int) -> int:
+        """Store a span without texts; return how often the engine's errors were asked for."""
+        span = SpanRecord(
+            trace_id=f"{number:032x}", span_id=f"{number:016x}", name="s", start_time_unix_nano=1, end_time_unix_nano=2
+        )
+        before = len(asked)
+        store.insert([span], f"of another statement {number}")
+        assert store.holds([span])
+        return len(asked) - before
+
+    insert(0xE001)
+    assert insert(0xE002) == 1
+    elsewhere = cast("EmbeddedEngine", store.engine).open_handle()
+    with pytest.raises(RuntimeError):
+        elsewhere.query("SELECT no_such_column FROM system.one")
+    elsewhere.close()
+    assert insert(0xE003) == 3
+    assert insert(0xE004) == 1
