@@ -31,6 +31,7 @@ PROGRAMS: Final = {
     "collector": "collector_costs",
     "store": "collector_costs",
     "command": "command_costs",
+    "start": "start_costs",
     "host": "host_costs",
 }
 """First word of a path -> the program that counts it."""

@@ -118,6 +118,7 @@ def _of_the_store(store: Store, texts: Texts) -> dict[str, dict[str, int]]:
 
         assert {span.span_id for span in load()} == {span.span_id for span in spans if span.trace_id == trace_id}
         found["store.run by id"] = {**_of_the_engine(store, load), **counted(load)}
+    found["store.insert of 100 spans"] |= counted(insert, rounds=1)
     return found
 
 

@@ -1,4 +1,5 @@
-"""Count what commands cost: processes that they start, modules that they import, functions that they call, requests they send.
+"""Count what commands cost: processes that they start, modules that they import, functions that they call, their
+bytecode instructions, requests they send.
 
 python tests/costs/command_costs.py      prints the counts as one JSON object
 """
@@ -63,6 +64,9 @@ def count_all(folder: Path, provider: str) -> dict[str, dict[str, int]]:
         if name != "up":
             run(folder, more, "-c", COMMAND_LINE, *arguments)  # compiles byte code, and fills the caches of the services
         found[f"command.{name}"] = counted_command(folder, name, more, arguments)
+        if name == "up":
+            run(folder, more, "-c", COMMAND_LINE, "down")
+        found[f"command.{name}"] |= counted_instructions(folder, name, more, arguments)
     del found["command.up"]["calls"], found["command.up"]["sleeps"]  # it waits for the services as long as they take
     del found["command.replay"]["sleeps"]  # as long as the program takes
     return found
@@ -82,6 +86,21 @@ def counted_command(folder: Path, name: str, more: Mapping[str, str], arguments:
         "processes": len(list(counts.iterdir())),
         **{figure: sum(one[figure] for one in processes) for figure in ("modules", "calls", "statements", "sleeps")},
     }
+
+
+def counted_instructions(folder: Path, name: str, more: Mapping[str, str], arguments: tuple[str, ...]) -> dict[str, int]:
+    """Run a command again, and return the bytecode instructions of its processes, without those of services that it starts."""
+    counts = folder / f"instructions-{name}"
+    counts.mkdir()
+    mode = "here" if name == "up" else "everywhere"
+    environ = {
+        "COUNT_PROCESSES_INTO": str(counts),
+        "COUNT_INSTRUCTIONS": mode,
+        "PYTHONPATH": str(COUNTED),
+        "PYTHONHASHSEED": "0",
+    }
+    run(folder, {**more, **environ}, "-c", COMMAND_LINE, *arguments)
+    return {"instructions": sum(json.loads(file.read_text())["instructions"] for file in counts.iterdir())}
 
 
 def run(folder: Path, more: Mapping[str, str], *arguments: str) -> None:
