@@ -1,4 +1,5 @@
-"""Count what capture adds to acts that make no call: outside of runs and in one, in functions called more than without it.
+"""Count what capture adds to acts that make no call: outside of runs and in one, in functions called more than without
+it, and in instructions of all these acts together.
 
 python tests/costs/host_costs.py      prints the counts as one JSON object
 """
@@ -21,6 +22,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from counting import counted
+
 HOOKS: Final[list[object]] = []
 STATE: Final = {"messages": [{"role": "user", "content": ["word"] * 5, "n": [1, 2.5, None]} for _ in range(10)]}
 
@@ -34,8 +39,8 @@ async def tasks() -> None:
     await asyncio.gather(*[nothing() for _ in range(10)])
 
 
-def counted(act: Callable[[], object]) -> int:
-    """Return the least of many counts: some numbers are drawn twice."""
+def calls_of(act: Callable[[], object]) -> int:
+    """Return how many functions it calls: the least of many counts, as some numbers are drawn twice."""
     counts: list[int] = []
     for _ in range(9):
         seen: list[str] = []
@@ -44,6 +49,11 @@ def counted(act: Callable[[], object]) -> int:
         sys.setprofile(None)
         counts.append(sum(event in ("call", "c_call") for event in seen))
     return min(counts)
+
+
+def instructions_of(act: Callable[[], object]) -> int:
+    """Return the least number of its bytecode instructions."""
+    return min(counted(act, rounds=1)["instructions"] for _ in range(9))
 
 
 def main() -> None:
@@ -69,7 +79,8 @@ def main() -> None:
     }
 
     def measure() -> dict[str, int]:
-        return {name: counted(act) for name, act in acts.items()}
+        calls = {name: calls_of(act) for name, act in acts.items()}
+        return {**calls, "instructions": sum(map(instructions_of, acts.values()))}
 
     bare = measure()
     import freezeframe

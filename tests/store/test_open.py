@@ -147,7 +147,12 @@ def test_an_insert_asks_once_for_errors_and_is_repeated_if_another_statement_fai
 ) -> None:
     asked: list[object] = []
     ask = embedded.count_errors
-    monkeypatch.setattr(embedded, "count_errors", lambda handle: (asked.append(handle), ask(handle))[1])
+
+    def noted(handle: object) -> dict[str, int]:
+        asked.append(handle)
+        return ask(handle)
+
+    monkeypatch.setattr(embedded, "count_errors", noted)
 
     def insert(number: int) -> int:
         """Store a span without texts; return how often the engine's errors were asked for."""

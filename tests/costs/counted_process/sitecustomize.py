@@ -4,6 +4,8 @@ Calls of functions or, with ``COUNT_INSTRUCTIONS``, bytecode instructions, those
 process left out. The file is opened at once, since a replay answers later openings itself.
 """
 
+from __future__ import annotations
+
 import atexit
 import cProfile
 import gc
@@ -12,11 +14,16 @@ import os
 import sys
 from itertools import count
 
+TYPE_CHECKING = False  # a counted process does not import typing for it
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Any
+
 _FOLDER = os.environ.get("COUNT_PROCESSES_INTO", "")
 _WAITING = frozenset({"_wait_until_it_answers"})
 
 
-def _write(profile, descriptor):
+def _write(profile: cProfile.Profile, descriptor: int) -> None:
     profile.disable()
     modules = list(sys.modules)  # what follows may import more
     entries = profile.getstats()
@@ -36,21 +43,21 @@ def _write(profile, descriptor):
     os.write(descriptor, json.dumps(found).encode())
 
 
-def _count_instructions(descriptor, *, at_once):
+def _count_instructions(descriptor: int, *, at_once: bool) -> None:
     steps = count()
-    waiting = []
+    waiting: list[CodeType] = []
 
-    def stepped(_frame, event, _argument):
+    def stepped(_frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "opcode":
             next(steps)
         return stepped
 
-    def waited(_frame, event, _argument):
+    def waited(_frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "return":
             waiting.clear()
         return waited
 
-    def called(frame, _event, _argument):
+    def called(frame: FrameType, _event: str, _argument: Any) -> Any:
         if waiting:
             return None
         frame.f_trace_lines = False
@@ -60,7 +67,7 @@ def _count_instructions(descriptor, *, at_once):
         frame.f_trace_opcodes = True
         return stepped
 
-    def write():
+    def write() -> None:
         sys.settrace(None)
         os.write(descriptor, json.dumps({"instructions": next(steps)}).encode())
 
@@ -68,7 +75,7 @@ def _count_instructions(descriptor, *, at_once):
     if at_once:
         sys.settrace(called)
     else:
-        sys.count_from_here = lambda: sys.settrace(called)
+        sys.count_from_here = lambda: sys.settrace(called)  # pyright: ignore[reportAttributeAccessIssue]  # `start_costs` calls it
 
 
 if _FOLDER:
