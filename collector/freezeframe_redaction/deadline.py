@@ -30,7 +30,7 @@ class Deadline:
         self._read = 0
 
     def check_for(self, characters: int) -> None:
-        """Check before so many characters are read, or not yet if few were since the last time."""
+        """Call this before reading so many characters; it looks at the clock every few thousand."""
         self._read += characters + _PER_TEXT
         if self._read > _CHARACTERS:
             self._read = 0

@@ -47,7 +47,7 @@ from freezeframe_schemas.otlp.encode import request_parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Outcome of the spans of a request, of a segment, or of everything up to one."""
+    """Number of spans with each outcome: of a request, of a segment, or of all segments up to one."""
 
     received: int = 0
     duplicate: int = 0

@@ -47,7 +47,7 @@ class Repeats:
 
     @cached_property
     def _run_on(self) -> dict[str, tuple[int, ...]]:
-        """First letter -> the same for words in scripts without spaces."""
+        """First letter -> lengths of the words that begin with it, longest first, in scripts without spaces."""
         return _longest_first((word[0], len(word)) for word in self._words if _RUN_ON.fullmatch(word))
 
     def find(self, text: str, taken: Sequence[Span]) -> list[tuple[int, int]]:

@@ -52,7 +52,7 @@ _UNKNOWN: Final = Gap(
 
 @cache
 def _asks_numpy_for_time(modules: int) -> bool:
-    """Return whether code of the application does.
+    """Return whether code of the application gets the time from numpy.
 
     `modules`: the number of imported ones; a larger number repeats the search.
     """
@@ -63,7 +63,7 @@ def _asks_numpy_for_time(modules: int) -> bool:
 
 @cache
 def _makes_sets(modules: int) -> bool:
-    """Return whether code of the application seems to, in a process whose seed is not known. `modules`: as above."""
+    """Return whether the application seems to use the order of sets, with an unknown hash seed. `modules`: as above."""
     with suppress(OSError):
         return hash_seed() is None and any(map(_UNORDERED.search, application_texts()))
     return False
@@ -151,7 +151,7 @@ class EntryPayload:
         return copy
 
     def note_draws(self) -> bool:
-        """Note, and return, whether the run has drawn, or something else has meanwhile: only then is its state worth 6 kB."""
+        """Note and return whether anything drew during the run: only then is the random state, 6 kB, stored."""
         self.is_drawn = self._draws.is_drawn or SHARED.is_changed(self._random_state)
         return self.is_drawn
 

@@ -81,10 +81,10 @@ class Alone:
         return nullcontext({})
 
     def claim(self, served: Served) -> None:
-        """Do nothing: a replay in one process has no others."""
+        """Do nothing: there are no other processes."""
 
     def assume(self, pair: Pair) -> None:
-        """Do nothing: a replay in one process has no others."""
+        """Do nothing: there are no other processes."""
 
     def assumed(self) -> Sequence[Pair]:
         """Return nothing."""

@@ -24,7 +24,7 @@ _MAX_LENGTH: Final = 200_000
 
 
 class EditedPart(Enum):
-    """Target of the form's text; the value is its name in `freezeframe experiment fork`."""
+    """The part that the form's text replaces; its value is the option of `freezeframe experiment fork`."""
 
     INPUT = "--input"
     """The input of the entry point, as tagged JSON."""

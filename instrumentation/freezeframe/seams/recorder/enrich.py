@@ -39,7 +39,7 @@ class Named:
 
 
 def describe_exchange(own: Attributes, exchange: Exchange, provider: str | None) -> tuple[str, Attributes]:
-    """Return the name and the attributes of a span with its `own` ones and the exchange."""
+    """Return a span's name and attributes: its `own` and those of the exchange."""
     attributes: dict[str, AttributeValue] = {}
     answered = Named(exchange.response.headers)
     with guard("enrich.genai"):

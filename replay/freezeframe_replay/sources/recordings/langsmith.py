@@ -27,7 +27,7 @@ _NAMES: Final = Names(
 
 
 def read_langsmith(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Return the spans of the runs in a file. Their ids are UUIDs, of which a trace's is kept.
+    """Return the spans of the runs in a file. A trace keeps its UUID as its id.
 
     Raises:
         WireError: a run does not follow the format; the message says which.
