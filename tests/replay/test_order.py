@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.engine.order import Order
+from freezeframe_replay.engine.session import Order
 
 lanes = st.sampled_from([(), (0,), (0, 1)])
 

@@ -9,8 +9,7 @@ from handmade_runs import make_run, tool_call
 from serving import serving
 
 from freezeframe_collector.store import Store
-from freezeframe_replay.sources.kept_store import KeptStore
-from freezeframe_replay.sources.store import RunStore
+from freezeframe_replay.sources.store import KeptStore, RunStore
 
 pytestmark = pytest.mark.long
 

@@ -36,7 +36,7 @@ CORES: Final[dict[str, Sequence[str]]] = {
     ],
     "instrumentation/freezeframe/export/sampling.py": ["tests/capture/test_sampling.py"],
     "instrumentation/freezeframe/export/spool.py": ["tests/capture/test_spool.py"],
-    "replay/freezeframe_replay/engine/order.py": ["tests/replay/test_order.py"],
+    "replay/freezeframe_replay/engine/session.py": ["tests/replay/test_order.py"],
     "replay/freezeframe_replay/engine/moments.py": ["tests/replay/test_moments.py"],
     "replay/freezeframe_replay/engine/compare.py": ["tests/replay/test_compare.py"],
     # What follows needs the redactor's engine, which takes two seconds to compile: some of those tests are long.

@@ -6,9 +6,11 @@ import os
 import random
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace
+from opentelemetry.context import get_current
 from opentelemetry.sdk import resources
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
@@ -17,7 +19,6 @@ from opentelemetry.sdk.trace.sampling import Sampler
 
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Lane, Place, current_place, leave
-from freezeframe.context.openinference import attributes_around
 from freezeframe.export.export_queue import ExportQueue, size_of
 from freezeframe.export.sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams.recorder import switch
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from freezeframe.context.structure import AgentStructure
+
 
 _MANY: Final = 100_000
 _SPAN_ID_BITS: Final = 2**64 - 1
@@ -260,3 +262,25 @@ def _pending(span: ReadableSpan, context: trace.SpanContext) -> ReadableSpan:
 
 def _is_local_root(span: ReadableSpan) -> bool:
     return span.parent is None or span.parent.is_remote
+
+
+# -- The variables and context of OpenInference -------------------------------------------------------------------------
+# Read the values of OpenInference's context managers (``using_session``, ``using_user``, ...) for the code inside them.
+# They keep it in the OTel context under OpenInference's attribute names, so it is read without importing the package.
+#
+# Source: ``openinference.instrumentation.context_attributes`` (``CONTEXT_ATTRIBUTES``).
+
+
+_SAID: Final[Mapping[str, tuple[str, ...]]] = {
+    "session.id": (genai.SESSION_ID, genai.CONVERSATION_ID),
+    "user.id": (genai.USER_ID,),
+    "llm.prompt_template.version": ("llm.prompt_template.version", genai.PROMPT_VERSION),
+    **{name: (name,) for name in ("metadata", "tag.tags", "llm.prompt_template.template", "llm.prompt_template.variables")},
+}
+"""Name in the context -> our attributes; OpenInference's own name if the conventions have none."""
+
+
+def attributes_around(context: Context | None) -> dict[str, Any]:
+    """Return the attributes that a span which begins in this context (None: the current one) takes from it."""
+    around = get_current() if context is None else context
+    return {ours: around[name] for name in around.keys() & _SAID.keys() for ours in _SAID[name]}

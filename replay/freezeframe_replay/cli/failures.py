@@ -13,10 +13,9 @@ from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.local.target import load_as_fixture
-from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
+from freezeframe_replay.operations.failures import FAILURES, FailuresParameters, failures_text
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.failures_text import failures_text
 from freezeframe_replay.report.render import ID_DIGITS, counted
 from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_schemas.errors import FreezeframeError

@@ -29,7 +29,6 @@ from freezeframe_replay.engine.lookup import FoundStep, Lookup
 from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
-from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.pace import Turns, still_waited
 from freezeframe_replay.engine.pairs import Pair, Settled
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy
@@ -48,7 +47,7 @@ from freezeframe_schemas.divergence import (
     Stopped,
 )
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Exchange, Kind, format_lane
+from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
 
@@ -504,3 +503,29 @@ def _step_name(step: Step) -> str:
     exchange = step.exchange
     what = f"{step.provider or exchange.dialect or ''} {step.model or ''}".strip() if exchange.kind is Kind.MODEL else ""
     return f"{exchange.kind.value} {what or exchange.name}".strip()
+
+
+# -- Check whether recorded steps are requested in the order in which they were recorded -------------------------------
+
+
+class Order:
+    """The requested steps, lane by lane."""
+
+    def __init__(self) -> None:
+        self._last: dict[Lane, int] = {}
+        self._forked = False
+
+    def after_fork(self) -> None:
+        """Stop checking: the tasks of forked workers have no order, because any free worker takes the next one."""
+        self._forked = True
+
+    def broken_by(self, step: int, lane: Lane, requested_in: Lane) -> int:
+        """Note a requested step of a lane; return the later one that was requested before it, or 0.
+
+        A step requested in another lane has no order: if workers share a queue, any free one takes the next task.
+        """
+        if requested_in != lane or self._forked:
+            return 0
+        before = self._last.get(lane, 0)
+        self._last[lane] = max(before, step)
+        return before if step < before else 0

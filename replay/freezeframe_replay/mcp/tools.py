@@ -56,9 +56,9 @@ from freezeframe_replay.report.regression import Expect
 from freezeframe_replay.report.render import ID_DIGITS, outline_text
 from freezeframe_replay.report.transcript_text import passages
 from freezeframe_replay.sources.ages import age_s
-from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.span_file import split_name
+from freezeframe_replay.sources.store import KeptStore
 from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError

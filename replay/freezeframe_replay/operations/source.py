@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
 from freezeframe_replay.local.target import RunsPlace, is_stored, load_target, sql_store_of, target_as_typed
-from freezeframe_replay.sources.kept_store import KeptStore
-from freezeframe_replay.sources.store import RunStore
+from freezeframe_replay.sources.store import KeptStore, RunStore
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run

@@ -34,8 +34,8 @@ from freezeframe_replay.service.history import History
 from freezeframe_replay.service.jobs import Jobs
 from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, LIVE, SOURCE, STORE, TOKEN, html
 from freezeframe_replay.sources.costs import Costs
-from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.labels import Labels
+from freezeframe_replay.sources.store import KeptStore
 from freezeframe_replay.web import pages, redirects, theme
 from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.markup import THEME, content_security_policy

@@ -12,8 +12,8 @@ from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.service.jobs import Jobs
 from freezeframe_replay.sources.costs import Costs
-from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.labels import Labels
+from freezeframe_replay.sources.store import KeptStore
 from freezeframe_replay.web.door import Door
 from freezeframe_schemas.run import Run
 

@@ -20,8 +20,7 @@ from freezeframe_replay.service.state import HOME, JOBS, STORE, TOKEN, download,
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.failures import FailureGroup, list_failures
 from freezeframe_replay.sources.store import RunStore
-from freezeframe_replay.web.failures import BARS, failures_page
-from freezeframe_replay.web.pages import Health, Size, health_page
+from freezeframe_replay.web.pages import BARS, Health, Size, failures_page, health_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.sql import MAX_ROWS, MAX_SECONDS, SqlAnswer, sql_page
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
