@@ -12,6 +12,7 @@ the verdict.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -85,6 +86,7 @@ _BROKEN_CODE: Final = frozenset(
 )
 """Exceptions that mean that the code could not be run, not that it decided differently."""
 
+_RAISED: Final = re.compile(r'(?:\{"class": )?"builtins:(\w+)"')
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
     Relaxed.OBJECTS: "objects compared by class only",
@@ -145,7 +147,7 @@ def why_incomparable(report: Report) -> str | None:
         return "the program requested none of the recorded steps"
     if first.kind in _SAY_NOTHING:
         return f"{_SAY_NOTHING[first.kind]}{_about(first)}"
-    broken = _broken_code(report.outcome) if first.kind is DivergenceKind.OUTCOME_CHANGED else None
+    broken = _broken_code(report.outcome) if first.kind is DivergenceKind.OUTCOME_CHANGED else _broken_tool(first)
     return None if broken is None else f"the code did not run: {broken}"
 
 
@@ -348,6 +350,16 @@ def _about(divergence: Divergence) -> str:
         return f" ({divergence.call_kind}: {divergence.name})"
     target = divergence.live or divergence.name if divergence.kind is DivergenceKind.NETWORK else ""
     return f" ({target})" if target else ""
+
+
+def _broken_tool(divergence: Divergence) -> str | None:
+    """Return the exception of a tool that ran, if it means broken code, else None."""
+    if divergence.kind is not DivergenceKind.RESULT_CHANGED or not divergence.live:
+        return None
+    raised = _RAISED.match(divergence.live) if divergence.path in ("$.raised", "$.raised.class") else None
+    if raised is None or raised[1] not in _BROKEN_CODE:
+        return None
+    return f"{divergence.call_kind} {divergence.name} raised {raised[1]}"
 
 
 def _broken_code(outcome: str | None) -> str | None:

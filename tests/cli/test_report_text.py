@@ -51,6 +51,15 @@ identical, except 1 step asked at a different place: 2 of 2 steps and the outcom
     )
 
 
+def test_a_recording_that_has_a_test_is_not_to_be_locked_in_again() -> None:
+    changed = Divergence(kind=DivergenceKind.OUTCOME_CHANGED, path="$.returned", recorded="1", live="2")
+    report = Report(run_id="ab12", steps=1, entered=True, served=(Served(step=1, how="exact"),), divergences=(changed,))
+    assert "next: if this is the fix, lock it in with" in report_text(report)
+    assert "next: if this is the fix, its test passes with it: pytest bug/test_bug.py" in report_text(
+        report, test="bug/test_bug.py"
+    )
+
+
 def test_a_divergence() -> None:
     """Code, step, path, both sides, what agreed, what would have been returned, what to do."""
     later = Divergence(kind=DivergenceKind.MISSING_CALL, step=4, call_kind="tool", name="refund")

@@ -112,6 +112,16 @@ def test_another_result_is_the_difference_and_later_requests_may_hold_it(change:
     assert report.relaxations == {Relaxed.CARRIED: 2}
 
 
+def test_a_tool_whose_new_code_is_broken_says_nothing(server: LoopbackProvider) -> None:
+    """Even though the program handles what the tool raises: that is no fix."""
+
+    def broken(_: dict[str, Any]) -> Any:
+        raise NameError("name 'total' is not defined")
+
+    report, _ = ran(agent_of(server.url, lambda got: got["totals"]), agent_of(server.url, broken), server)
+    assert headline(report).startswith("incomparable: the code did not run: tool look raised NameError, run")
+
+
 def test_what_else_differs_in_a_later_request_is_a_divergence(server: LoopbackProvider) -> None:
     before = agent_of(server.url, lambda got: got["total"])
     after = agent_of(server.url, lambda got: got["total"] + 12, wrap=lambda found: f"about {found}")

@@ -226,7 +226,8 @@ def _replay(
             print(judged_to_json(report))
         else:
             width, again = options.terminal_width(), replayed.again
-            show(report_text(report, quiet=arguments.quiet, width=width, again=again, whole=arguments.whole))
+            test = next(map(str, sorted(Path(arguments.run).glob("test_*.py"))), "")
+            show(report_text(report, quiet=arguments.quiet, width=width, again=again, whole=arguments.whole, test=test))
             if report.live and spans is None and not arguments.quiet:
                 print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")
         if spans is not None:

@@ -17,17 +17,19 @@ from freezeframe_schemas.verdict import Verdict, headline, title, verdict
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
 
+_BY_CODE: Final = (DivergenceKind.OUTCOME_CHANGED, DivergenceKind.RESULT_CHANGED)
+_LOCK_IN: Final = "lock it in with `freezeframe fixture RUN -o DIR --pytest`"
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
-    DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.EXTRA_CALL: "lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.REQUEST_CHANGED: f"if this is the fix, {_LOCK_IN}",
+    DivergenceKind.EXTRA_CALL: f"if this is the fix, {_LOCK_IN}",
+    DivergenceKind.MISSING_CALL: f"if the call is gone on purpose, {_LOCK_IN}",
+    DivergenceKind.OUTCOME_CHANGED: f"if this is the fix, {_LOCK_IN}",
     DivergenceKind.INPUT_CHANGED: "give the program the recorded input; without a program after `--`, a replay does so itself",
     DivergenceKind.ORDER_CHANGED: "if the order does not matter, run the calls as tasks side by side and record again",
     DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
     "with --allow-program or --allow-path",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
-    DivergenceKind.RESULT_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.RESULT_CHANGED: f"if this is the fix, {_LOCK_IN}",
     DivergenceKind.STILL_WAITED: "the answer to this call was never received: record the run again",
 }
 
@@ -47,18 +49,22 @@ _RELAXED: Final[Mapping[str, str]] = {
 }
 
 
-def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "", whole: bool = False) -> str:
+def report_text(
+    report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "", whole: bool = False, test: str = ""
+) -> str:
     """Return the findings of a replay: its headline, and unless `quiet` every served step or the divergences.
 
     `again` names the run in suggested commands; by default it is the start of its id.
     `whole`: the texts of the first divergence line by line, instead of a line of each.
+    `test`: the regression test that the recording already has.
     """
     if quiet:
         return printable(headline(report))
-    return "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS], whole))
+    locked_in = f"its test passes with it: pytest {test}" if test else _LOCK_IN
+    return "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS], whole, locked_in))
 
 
-def _report(report: Report, width: int, again: str, whole: bool) -> Iterable[str]:
+def _report(report: Report, width: int, again: str, whole: bool, locked_in: str) -> Iterable[str]:
     yield printable(headline(report))  # whole, however narrow the terminal: it is the answer
     if not report.divergences:
         yield from _steps(report, width)
@@ -85,7 +91,7 @@ def _report(report: Report, width: int, again: str, whole: bool) -> Iterable[str
             )
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)
-    yield from _next(report, width, again)
+    yield from _next(report, width, again, locked_in)
 
 
 def _divergence(divergence: Divergence, width: int, whole: bool) -> Iterable[str]:
@@ -149,7 +155,7 @@ def _answer(call_kind: str) -> str:
     return f"a new call has no recording: {make if option else ''}"
 
 
-def _next(report: Report, width: int, again: str) -> Iterable[str]:
+def _next(report: Report, width: int, again: str, locked_in: str) -> Iterable[str]:
     first, asked_nothing = report.first, not report.made and report.outcome is None
     if not report.entered or (first is not None and first.kind is DivergenceKind.MISSING_CALL and asked_nothing):
         advice = "see what the program prints: freezeframe replay RUN --show-output; or name the program to start: "
@@ -158,6 +164,8 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
         if report.live:
             return
         advice = _NEXT_BY_REDACTION if BY_REDACTION in first.note else _NEXT[first.kind]
+        if verdict(report) is Verdict.INCOMPARABLE and first.kind in _BY_CODE:
+            advice = "make the code run, then: freezeframe replay RUN"
         if first.kind is DivergenceKind.EXTRA_CALL:
             advice = _answer(first.call_kind) + advice
     elif report.changed_code:
@@ -171,7 +179,7 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
         advice = "see what the run holds: freezeframe show RUN; record its calls with freezeframe.instrument()"
     else:
         return
-    yield from _wrapped("  next: ", advice.replace("RUN", again), width)
+    yield from _wrapped("  next: ", advice.replace(_LOCK_IN, locked_in).replace("RUN", again), width)
     if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed and not report.reconstructed:
         yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 
