@@ -137,6 +137,9 @@ class SpanRedaction:
         work.finish()
         for body, text in zip(bodies, texts, strict=True):
             body.put(attributes, text.made)
+        is_as_named = attributes.keys() == span.attributes.keys() and all(one.made == one.text for one in (name, status, state))
+        if is_as_named and not (events or links):
+            return span.with_attributes(attributes), work.surrogates  # most spans: no other field is made again
         made = replace(
             span,
             name=name.made,

@@ -138,11 +138,11 @@ class Evidence:
     def score(self, words: Sequence[Sequence[str]]) -> tuple[float, Mapping[str, float]]:
         """Return the mean over words, each given by its features, and the part of each feature that has a weight."""
         parts: dict[str, float] = {}
+        weights, count = self.weights, len(words)
         for found in words:
             for feature in found:
-                weight = self.weights.get(feature)
-                if weight is not None:
-                    parts[feature] = parts.get(feature, 0.0) + weight / len(words)
+                if feature in weights:
+                    parts[feature] = parts.get(feature, 0.0) + weights[feature] / count
         return self.bias + sum(parts.values()), parts
 
     def dump(self) -> str:
