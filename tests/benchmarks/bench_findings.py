@@ -3,7 +3,7 @@
     FREEZEFRAME_DATA=... python tests/benchmarks/bench_findings.py --projects DIR               the figures
     FREEZEFRAME_DATA=... python tests/benchmarks/bench_findings.py --projects DIR --sheet FILE  findings to be read
 
-DIR is that of `tests/support/agents_projects.py`. All findings of all classes in different leaves are counted; leaves that
+DIR is that of `tests/benchmarks/agents_projects.py`. All findings of all classes in different leaves are counted; leaves that
 the recorded data have too are left out. A share of the findings, told by their digests, was read: `tests/data/pii` has what
 a reader made of each (`findings_read.jsonl`). What nobody has read is counted as such. The last line is one JSON object.
 """

@@ -1,28 +1,36 @@
 """A private value in a live request is compared with the recorded one, or named as not compared: never just called the same.
 
-Each program asks a provider on loopback, its run is redacted, and the replay is another process.
+Each program asks a provider on loopback, and its run is redacted. Where the process is part of the claim, run and replay are
+processes (`Stage.apart`); all others are replayed here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from answered_here import answering
 from capture_provider import Provider
 
-from freezeframe_redaction import Redactor, load_or_create_keys, load_policy
+from freezeframe.testing import capture
+from freezeframe_redaction import Redactor, find_key, load_or_create_keys, load_policy
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind, Report, Why
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
@@ -70,6 +78,12 @@ class Stage:
     folder: Path
     provider: Provider
     agent: str = AGENT
+    is_apart: bool = False
+    """Run and replay are processes."""
+
+    def apart(self) -> Stage:
+        """Return the stage for processes."""
+        return replace(self, is_apart=True)
 
     def with_tools(self, tools: str) -> Stage:
         """Return the stage for an agent with more tools, which are written before its entry point."""
@@ -79,14 +93,25 @@ class Stage:
         text = self.agent.replace("BODY", body.strip().replace("\n", "\n    "))
         (self.folder / "agent.py").write_text(text, encoding="utf-8")
 
+    def agent_here(self) -> Callable[..., Any]:
+        """Return the entry point of the agent as it is written, in this process."""
+        names: dict[str, Any] = {"__name__": "agent"}
+        source = (self.folder / "agent.py").read_text(encoding="utf-8").replace("freezeframe.instrument()", "")
+        exec(compile(source, "agent.py", "exec"), names)
+        return names["answer"]
+
     def record(self, body: str, *, question: str = "hello", **variables: str) -> Fixture:
         """Record a run and redact it; the fixture holds no private value, and the key is in the folder `keys`."""
         self.write(body)
+        redactor = Redactor(load_policy("strict"), load_or_create_keys(self.folder / "keys").current())
+        if not self.is_apart:
+            with capture() as captured:
+                self.agent_here()(question)
+                return freeze(build_run([redactor.redact_span(span) for span in captured.spans]))
         spans = self.folder / "spans.jsonl"
         environment = {**os.environ, "PROVIDER": self.provider.url, "FREEZEFRAME_FILE": str(spans), **variables}
         command = [sys.executable, "agent.py", question]
         subprocess.run(command, cwd=self.folder, env=environment, check=True, timeout=300, capture_output=True)
-        redactor = Redactor(load_policy("strict"), load_or_create_keys(self.folder / "keys").current())
         named = next(json.loads(line) for line in spans.read_text().splitlines() if '"answer"' in line)
         trace = named["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"]
         return freeze(build_run([redactor.redact_span(span) for span in load_run_of_file(spans, trace).spans]))
@@ -95,12 +120,20 @@ class Stage:
         if body is not None:
             self.write(body)
         keys = self.folder / ("keys" if key else "no-keys")
+        if not self.is_apart:
+            found = find_key(keys, fixture.redaction.key_id, fixture.redaction.key_check) if key else None
+            session = ReplaySession(fixture, key=found)
+            given: dict[str, Any] = values.decode(fixture.entry.input or "{}")
+            with answering(session), contextlib.suppress(ReplayMiss):
+                self.agent_here()(*given["args"], **given["kwargs"])
+            return session.report()
         return reenact(fixture, cwd=self.folder, env={"PROVIDER": self.provider.url, **variables}, keys=keys, timeout_s=300)
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     with Provider() as provider:
+        monkeypatch.setenv("PROVIDER", provider.url)
         yield Stage(folder=tmp_path, provider=provider)
 
 
@@ -121,6 +154,7 @@ def without_originals(report: Report) -> str:
 
 
 def test_a_mailbox_changed_in_the_environment_is_a_divergence_with_the_key_and_counted_without(stage: Stage) -> None:
+    stage = stage.apart()
     fixture = stage.record("return ask('send it to ' + os.environ['MAILBOX'])", MAILBOX=ANNA, SDK="1")
     without = stage.replay(fixture, MAILBOX=BERT)
     assert verdict(without) is Verdict.IDENTICAL
@@ -139,7 +173,7 @@ def test_a_mailbox_changed_in_the_environment_is_a_divergence_with_the_key_and_c
 def test_require_values_makes_what_was_not_compared_incomparable(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_fixture(stage.record(f"return ask('to {ANNA}')"), stage.folder / "fixture")
+    write_fixture(stage.apart().record(f"return ask('to {ANNA}')"), stage.folder / "fixture")
     monkeypatch.chdir(stage.folder)
     monkeypatch.setenv("PROVIDER", stage.provider.url)
     command = ["replay", "fixture", "--data"]
@@ -303,6 +337,7 @@ for text in ('one: ANNA', 'two: ANNA'):
 
 @pytest.mark.parametrize("body", [THREADS, PROCESSES], ids=["threads", "processes"])
 def test_a_pair_holds_in_every_thread_and_process(stage: Stage, body: str) -> None:
+    stage = stage.apart()
     fixture = stage.record(body.replace("ANNA", ANNA))
     assert len(fixture.steps) == 2
     report = stage.replay(fixture)
@@ -325,7 +360,7 @@ def test_a_changed_constant_in_the_outcome_is_compared_as_well(stage: Stage) -> 
 def test_the_callers_own_input_stands_for_the_recorded_one_throughout(stage: Stage) -> None:
     """A program that is started with the original input says the original everywhere, and the surrogate where it was served."""
     body = "return ask('about ' + question) + ask('again ' + question)"
-    fixture = stage.record(body, question=f"mail of {ANNA}")
+    fixture = stage.apart().record(body, question=f"mail of {ANNA}")
     command = [sys.executable, "agent.py", f"mail of {ANNA}"]
     environment = {"PROVIDER": stage.provider.url}
     report = reenact(fixture, command, cwd=stage.folder, env=environment, keys=stage.folder / "none", timeout_s=300)
