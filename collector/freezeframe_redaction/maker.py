@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from freezeframe_redaction.policies.actions import EVERYWHERE, Actions, replaced
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.policies.custom import custom_replacement
 from freezeframe_redaction.prf import Prf
@@ -21,8 +22,9 @@ _MAX_KEPT: Final = 100_000
 class Maker:
     """Makes the surrogates of one redactor. Safe to share between threads."""
 
-    def __init__(self, prf: Prf, *, keep_originals: bool = False) -> None:
-        """`keep_originals` remembers the original of each surrogate, for a vault."""
+    def __init__(self, prf: Prf, *, keep_originals: bool = False, actions: Actions = EVERYWHERE) -> None:
+        """`keep_originals` remembers the original of each surrogate, for a vault; by the `actions` some values get none."""
+        self._actions = dict(actions.by_class)
         self.prf = prf
         self.collisions = 0
         """Recent values whose surrogate another value already had. Codes are the likeliest: few surrogates, many codes."""
@@ -42,6 +44,8 @@ class Maker:
         wanted = (class_, kind, value)
         made = self._made.get(wanted)
         if made is None:
+            if (action := self._actions.get(class_)) is not None:
+                return replaced(action, class_, value)
             entry = CLASSES.get(class_)
             made = entry.replace(self.prf, value, kind) if entry else custom_replacement(self.prf, class_, value)
             if len(self._made) > _MAX_KEPT:
@@ -53,6 +57,8 @@ class Maker:
     def make_number(self, class_: str, made: str, value: str) -> str:
         """Return digits in place of a surrogate that is not a number, for a value that is one in JSON."""
         number = number_for(self.prf, made, value)
+        if class_ in self._actions:
+            return number
         self._note(class_, "", value, number)
         return number
 

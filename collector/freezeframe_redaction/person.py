@@ -190,10 +190,10 @@ class Person:
             names = {one.spelling for one in seen.members if one.class_ == NAME}
             if len(words) > 1 and names and all(word in names or len(word) < 4 for word in words):
                 made = tuple(redactor.surrogate_of(Member(NAME, word)) for word in words)
-                pairs.add(made)
                 is_name = True
                 for part, text in zip(parts, made, strict=True):
-                    part.add(text)
+                    part.update([text] if made != tuple(words) else [])
+                pairs.add(made)
             for one in seen.members:
                 made_one = redactor.surrogate_of(one)
                 is_whole = 2 * len(bare(one.spelling)) >= len(bare(value)) and (one.class_ != NAME or len(words) == 1)

@@ -20,8 +20,10 @@ from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.model_tier import prose
 from freezeframe_redaction.policies import linear
+from freezeframe_redaction.policies.actions import EVERYWHERE, KEEP, Actions
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.policies.custom import custom_detectors
+from freezeframe_redaction.policies.plugins import found_by, load_detector
 from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.surrogates.known import Known
 from freezeframe_redaction.surrogates.shapes import bare
@@ -63,14 +65,19 @@ class _Read:
 class Scanner:
     """Finds the values that a policy redacts."""
 
-    def __init__(self, policy: Policy, known: Mapping[str, str], *, hot: bool = False) -> None:
-        """`hot` leaves the policy's model tier out."""
+    def __init__(self, policy: Policy, known: Mapping[str, str], *, hot: bool = False, actions: Actions = EVERYWHERE) -> None:
+        """`hot` leaves the policy's model tier out; `actions` say which classes stay, and under which keys."""
         self.policy = policy
+        self._kept = frozenset(name for name, action in actions.by_class if action == KEEP)
+        self._kept_under = frozenset((name, f"{key}: ") for name, key in actions.under)
+        self._least = actions.least
+        self._own = [(entry, load_detector(entry.detector)) for entry in policy.custom if entry.detector]
         self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
         self._engine = engine_of(policy) if policy.redacts else None
         self._evidence = evidence.load_evidence()
         telling = (*policy.custom, *(CLASSES[name] for name in policy.classes))
-        self.keys = KeyContexts(frozenset(key for entry in telling for key in entry.keys))
+        named = (key for entry in telling for key in entry.keys)
+        self.keys = KeyContexts(frozenset((*named, *(key for rule in policy.rules for key in rule.under))))
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
         self._allow = policy.allow
         self._allow_patterns = linear.Whole(policy.allow_patterns) if policy.allow_patterns else None
@@ -122,6 +129,8 @@ class Scanner:
         for index in range(len(leaves)) if report_known else read.found:
             floor, high = read.bounds[index]
             found = read.found.get(index, ())
+            if self._kept or self._kept_under:
+                found = [one for one in found if not self._stays(one[0].class_, leaves[index][1])]
             if self._rewritten:
                 found = [(self._claimed(batch, candidate), name) for candidate, name in found]
             candidates = [
@@ -130,8 +139,8 @@ class Scanner:
             ]
             kept = resolve_overlaps(candidates, _PRIORITY, deadline)
             judged = self.judged(batch, kept, leaves[index][1], floor, high)
-            doubted = {one.item for one in judged if not one.is_name}
-            named = {one.item: one.named for one in judged if one.is_name}
+            doubted = {one.item for one in judged if not one.is_name or (self._least and one.score < self._least)}
+            named = {one.item: one.named for one in judged if one.item not in doubted}
             if doubted:
                 # A proposal that was not judged is none.
                 gone = doubted | ({one for one in candidates if one[1] == evidence.PROPOSED} - {*kept})
@@ -194,6 +203,12 @@ class Scanner:
                 moved = [one._replace(start=one.start + low, end=one.end + low) for one in model]
                 if moved:
                     found.setdefault(index, []).extend((one, prose.NAME) for one in moved)
+        for entry, find in self._own:
+            for index, (low, high) in enumerate(bounds):
+                deadline.check()
+                for start, end in found_by(entry.detector, find, batch[low:high]):
+                    item = Candidate(low + start, low + end, entry.name), f"custom: {entry.name} by detector"
+                    found.setdefault(index, []).append(item)
         for index, items in found.items():
             nobodys = {item for item in items if namesakes.is_nobodys(batch, *bounds[index], item[0])}
             if nobodys:
@@ -246,6 +261,10 @@ class Scanner:
         joint = candidate.joint and (candidate.joint[0] - floor, candidate.joint[1] - floor)
         return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown, joint)
 
+    def _stays(self, class_: str, prefix: str) -> bool:
+        """Return whether the policy keeps values of a class where they are."""
+        return class_ in self._kept or (class_, prefix) in self._kept_under
+
     def _claimed(self, batch: str, candidate: Candidate) -> Candidate:
         """Return the candidate, as a claim if it is a known surrogate in another layout."""
         forms = _forms_of(batch[candidate.start : candidate.end], candidate.class_, candidate.kind)
@@ -257,7 +276,7 @@ class Scanner:
 
     def lets_columns_decide(self, value: str) -> bool:
         """Return whether a value need not be read if its column has a class: the policy has no rules for single values."""
-        return not (self.known or self.policy.custom or self._allowed(value))
+        return not (self.known or self.policy.custom or self.policy.rules or self._allowed(value))
 
     def _allowed(self, value: str) -> bool:
         if self._allow and value.lower() in self._allow:
@@ -273,7 +292,7 @@ def _forms_of(text: str, class_: str, kind: str = "") -> Iterator[str]:
 
 def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:
     """Return the spans of the view that are replaced one by one: the words of a name, else the whole value."""
-    if candidate.class_ != CLASS:
+    if candidate.class_ != CLASS or text[candidate.start] == "[":  # removed
         return [(candidate.start, candidate.end)]
     out: list[tuple[int, int]] = []
     for match in _NAME_WORD.finditer(text, candidate.start, candidate.end):

@@ -25,6 +25,7 @@ from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.streams import gather, spelled
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.policies.actions import is_shared, may_stand_for
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.policies.custom import custom_replacement
 from freezeframe_redaction.policies.policy import Policy
@@ -130,8 +131,14 @@ class Value:
 
     @property
     def is_shared(self) -> bool:
-        """Return whether, as a surrogate, it covers several values: a code of nines, a year of birth."""
-        return self.class_ == _COARSE or _NINES.fullmatch(self.text) is not None
+        """Return whether, as a surrogate, it covers several values: a code of nines, a year of birth, a mask."""
+        return self.class_ == _COARSE or _NINES.fullmatch(self.text) is not None or is_shared(self.class_, self.text)
+
+    def may_stand_for(self, original: Value) -> bool:
+        """Return whether, shared as it is, it may stand for a value: a year can be compared, and what a mask shows."""
+        if is_shared(self.class_, self.text):
+            return may_stand_for(self.class_, self.text, original.text)
+        return not self.text.strip("9") or self.canonical == original.canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +249,10 @@ class Marker:
     def words(self) -> frozenset[str]:
         """The words of the surrogates of names, in lower case."""
         return frozenset(
-            word for text, class_ in self._surrogates.items() if class_ == repeats.CLASS for word in _RUN.findall(text.lower())
+            word
+            for text, class_ in self._surrogates.items()
+            if class_ == repeats.CLASS and not is_shared(class_, text)
+            for word in _RUN.findall(text.lower())
         )
 
     @cached_property
@@ -261,7 +271,7 @@ class Marker:
             own = [run for run in _RUN.findall(text.lower()) if run not in _COMMON_PIECES]
             if class_ == "SECRET":
                 own = [run for run in own if any(mark in run for mark in _MARKS_OF_SECRETS)]
-            if class_ != _COARSE:
+            if class_ != _COARSE and not is_shared(class_, text):
                 whole.add("".join(own))
                 runs.update(own)
         return frozenset(whole), frozenset(piece for piece in runs | whole if len(piece) >= _MIN_PIECE_LENGTH)

@@ -17,6 +17,11 @@ A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). 
     example = "EMP-123456"
     before = ["staff no", "badge"]   # one of these must be in front of the match
     check = ["luhn"]                 # its check digits, as in `rules/national.toml`
+
+    [[class]]
+    name = "CARD"                    # a built-in class, or one of your own
+    action = "mask"                  # surrogate, remove, mask or keep
+    services = ["billing*"]          # only there; also environments, tools, attributes, and `under` keys
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ import hyperscan
 import orjson
 
 from freezeframe_redaction.policies import linear
+from freezeframe_redaction.policies.actions import KEEP, RULE_KEYS, Actions, ClassRule, SpanPlace, actions_at, parse_rule
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.rules import national_checks
 from freezeframe_redaction.surrogates.shapes import bare
@@ -46,7 +52,9 @@ _VERSION = 1
 BUILT_IN = ("strict", "minimal", "off")
 """Policies that come with the package, by name."""
 _KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
-_CLASS_KEYS = frozenset({"name", "pattern", "words", "keys", "example", "before", "check"})
+_CLASS_KEYS = frozenset({"name", "pattern", "words", "keys", "example", "before", "check", "detector"}) | RULE_KEYS
+_EXCEPT = re.compile(rf"({'|'.join(BUILT_IN)})-except-([A-Z0-9_]+(?:-[A-Z0-9_]+)*)")
+"""A built-in policy without some classes, in one word: ``strict-except-PERSON``."""
 _REFUSED = "the trigger engine refuses it"
 _CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
 
@@ -63,12 +71,14 @@ class CustomClass:
     """Words of which one must precede the match; if empty, no word is needed."""
     check: str = ""
     """Steps of the check of its findings, as JSON (`national_checks.every`)."""
+    detector: str = ""
+    """Entry point of a detector in another package (`plugins`)."""
 
     @property
     def meaning(self) -> list[object]:
         """All parts that determine the findings."""
         more = [sorted(self.before), self.check] if self.before or self.check else []
-        return [self.name, self.pattern, sorted(self.keys), *more]
+        return [self.name, self.pattern, sorted(self.keys), *more, *([{"detector": self.detector}] if self.detector else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,8 @@ class Policy:
     allow_patterns: tuple[str, ...] = ()
     model_tier: bool = False
     """True if prose goes through the model tier before it is stored."""
+    rules: tuple[ClassRule, ...] = ()
+    """Actions on the values of single classes, each with its scope."""
 
     @property
     def hash(self) -> str:
@@ -95,6 +107,7 @@ class Policy:
             "allow": sorted(self.allow),
             "allow_patterns": sorted(self.allow_patterns),
             "model_tier": self.model_tier,
+            **({"rules": [rule.meaning for rule in self.rules]} if self.rules else {}),
         }
         return hashlib.sha256(orjson.dumps(content)).hexdigest()[:12]
 
@@ -120,12 +133,27 @@ class Policy:
             lines += [f"keys = {_toml(sorted(custom.keys))}", f"example = {_toml(custom.example)}"]
             lines += [f"before = {_toml(sorted(custom.before))}"] if custom.before else []
             lines += [f"check = {_toml(orjson.loads(custom.check))}"] if custom.check else []
+            lines += [f"detector = {_toml(custom.detector)}"] if custom.detector else []
+            lines += [
+                f"{name} = {_toml(value)}"
+                for rule in self.rules
+                if rule.class_ == custom.name
+                for name, value in rule.settings().items()
+            ]
+        for rule in self.rules:
+            if rule.class_ in CLASSES:
+                lines += ["", "[[class]]", f"name = {_toml(rule.class_)}"]
+                lines += [f"{name} = {_toml(value)}" for name, value in rule.settings().items()]
         return "\n".join(lines) + "\n"
 
     def becomes(self, class_: str) -> str:
         """Return what becomes of the values of a class, for a reader."""
         held = class_ in self.classes or any(entry.name == class_ for entry in self.custom)
-        return "surrogate" if held else "stays in clear"
+        return self.actions_at(SpanPlace()).of(class_) if held else KEEP
+
+    def actions_at(self, place: SpanPlace) -> Actions:
+        """Return what becomes of values at a place."""
+        return actions_at(self.rules, frozenset(entry.name for entry in self.custom), place)
 
     @property
     def redacts(self) -> bool:
@@ -142,7 +170,13 @@ def load_policy(name_or_path: str | Path = "strict") -> Policy:
         ConfigError: there is no such policy, or the file is not a policy; all faults are named at once.
     """
     text = str(name_or_path)
-    if text in BUILT_IN:
+    if taken := _EXCEPT.fullmatch(text):
+        built_in = (files("freezeframe_redaction") / "policies" / f"{taken[1]}.toml").read_text("utf-8")
+        dropped = [*tomllib.loads(built_in).get("except", []), *taken[2].split("-")]
+        lines = [line for line in built_in.splitlines() if not line.startswith(("name =", "except ="))]
+        source = "\n".join([f"name = {_toml(text)}", f"except = {_toml(dropped)}", *lines])
+        where = f"policy {text}"
+    elif text in BUILT_IN:
         source = (files("freezeframe_redaction") / "policies" / f"{text}.toml").read_text("utf-8")
         where = f"policy {text}"
     else:
@@ -186,7 +220,14 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     classes = _classes(raw, faults)
     if not classes and not raw.get("class") and name != "off":
         faults.append("classes: nothing would be redacted; a policy that redacts nothing must be named 'off'")
-    custom = tuple(_custom(index, entry, faults) for index, entry in enumerate(_tables(raw, faults)))
+    rules: list[ClassRule] = []  # in the end sorted by class, and in the order of the file only those of one class
+    entries = enumerate(_tables(raw, faults), 1)
+    custom = tuple(made for number, entry in entries if (made := _entry(number, entry, rules, faults)) is not None)
+    unused = {rule.class_ for rule in rules} - classes - {entry.name for entry in custom}
+    faults.extend(f"class {name}: it is not one of the policy's classes" for name in sorted(unused))
+    for rule in [rule for rule in rules if rule.action == KEEP and not rule.is_scoped and rule.class_ in classes]:
+        classes.discard(rule.class_)
+        rules.remove(rule)
     patterns = _strings(raw, "allow_patterns", faults)
     faults.extend(f"allow_patterns: {pattern!r}: {fault}" for pattern in patterns if (fault := _fault_of_allowed(pattern)))
     policy = Policy(
@@ -196,6 +237,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
         allow=frozenset(value.lower() for value in _strings(raw, "allow", faults)),
         allow_patterns=tuple(patterns),
         model_tier=raw.get("model_tier", False) is True,
+        rules=tuple(dict.fromkeys(sorted(rules, key=lambda rule: (rule.class_ in CLASSES, rule.class_)))),
     )
     if not isinstance(raw.get("model_tier", False), bool):
         faults.append(f"model_tier: found {raw['model_tier']!r}, expected true or false")
@@ -239,25 +281,38 @@ def _strings(raw: Mapping[str, Any], key: str, faults: list[str]) -> list[str]:
     return []
 
 
-def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
-    where = f"class {index + 1}"
+def _entry(number: int, entry: Any, rules: list[ClassRule], faults: list[str]) -> CustomClass | None:
+    """Add the rule of an entry; return the class that it defines, None if it is about a built-in one."""
+    where = f"class {number}"
     if not isinstance(entry, dict):
         faults.append(f"{where}: expected a table")
-        return CustomClass(name="INVALID")
+        return None
     table = cast("dict[str, Any]", entry)
     faults.extend(f"{where}: {fault}" for fault in _unknown(table, _CLASS_KEYS))
+    name, wrong = str(table.get("name", "")), list[str]()
+    rule = parse_rule(name, table, wrong)
+    rules.extend([rule] if rule is not None else [])
+    if name in CLASSES:
+        wrong += [f"{key}: the class is built in" for key in sorted(table.keys() - RULE_KEYS - {"name"}) if key in _CLASS_KEYS]
+        wrong += ["name: the class is built in, and nothing is said about it"] if rule is None else []
+    faults.extend(f"{where}: {fault}" for fault in wrong)
+    return None if name in CLASSES else _custom(where, table, faults)
+
+
+def _custom(where: str, table: Mapping[str, Any], faults: list[str]) -> CustomClass:
     name, pattern = str(table.get("name", "")), str(table.get("pattern", ""))
     words = [word for word in _strings(table, "words", faults) if word.strip()]
     if words and pattern:
         faults.append(f"{where}: words and pattern: expected one of them")
     pattern = pattern or _pattern_of(words)
-    if not _CLASS_NAME.fullmatch(name) or name in CLASSES:
-        faults.append(f"{where}: name: found {name!r}, expected capitals and underscores, and no built-in class")
+    if not _CLASS_NAME.fullmatch(name):
+        faults.append(f"{where}: name: found {name!r}, expected capitals and underscores")
     keys = tuple(_strings(table, "keys", faults))
     if not all(key.strip() for key in keys):
         faults.append(f"{where}: keys: found an empty one")
-    if not pattern and not keys:
-        faults.append(f"{where}: requires a pattern, words or keys")
+    detector = str(table.get("detector", ""))
+    if not (pattern or keys or detector):
+        faults.append(f"{where}: requires a pattern, words, keys or a detector")
     example = str(table.get("example", words[0] if words else ""))
     before, check = tuple(_strings(table, "before", faults)), table.get("check", [])
     if (before or check) and not pattern:
@@ -267,7 +322,7 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     if pattern and (fault := _fault_of(pattern, example)):
         faults.append(f"{where}: {fault}")
     checked = orjson.dumps(check, option=orjson.OPT_SORT_KEYS).decode() if check else ""
-    return CustomClass(name=name, pattern=pattern, keys=keys, example=example, before=before, check=checked)
+    return CustomClass(name=name, pattern=pattern, keys=keys, example=example, before=before, check=checked, detector=detector)
 
 
 def _pattern_of(words: Sequence[str]) -> str:

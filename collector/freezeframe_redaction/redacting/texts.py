@@ -82,6 +82,11 @@ class Texts:
         scanner = self._scanner.with_known_surrogates(surrogates)
         return self if scanner is self._scanner else type(self)(scanner, self.maker, self._cache_characters)
 
+    @property
+    def known(self) -> Mapping[str, str]:
+        """Surrogates that it leaves alone, with their classes."""
+        return self._scanner.known
+
     def keys_for(self, casting: Casting | None) -> KeyContexts:
         """Return the meaning of keys for a walk, and the words that it should see for the cast."""
         return casting.index.keys(self.keys) if casting is not None and casting.cast else self.keys

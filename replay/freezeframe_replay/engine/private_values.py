@@ -376,7 +376,7 @@ class PrivateValues:
         marker = self._marker
         assert marker is not None
         if surrogate.is_shared:
-            if surrogate.text.strip("9") and surrogate.canonical != original.canonical:  # a year can be compared
+            if not surrogate.may_stand_for(original):
                 return self._clash(made, _OTHER)
             return self._note(made, surrogate, original, Why.SHARED)
         if marker.has_key and marker.stands_for(surrogate, original):
