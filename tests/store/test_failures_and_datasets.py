@@ -182,3 +182,9 @@ def test_a_run_in_the_list_has_the_error_that_ended_it(sold: RunStore) -> None:
         *(f"ValueError: order {number}: too many" for number in (71, 72, 73, 97, 98)),
         "ZeroDivisionError: integer division or modulo by zero",
     }
+
+
+def test_a_tool_call_names_the_code_behind_it(sold: RunStore) -> None:
+    _, rows = sold.sql(f"SELECT DISTINCT tool, code, code_digest FROM tool_calls WHERE service = '{SHOP}'")
+    [(tool, code, digest)] = rows
+    assert (tool, code.rpartition(":")[0].endswith(Path(__file__).name), digest[:7]) == ("price", True, "source:")

@@ -9,6 +9,8 @@ SELECT
     if(s.status = 'Error' OR s.raised, 'error', 'ok') AS status, -- error or ok
     s.error_type AS error_type, s.input_preview AS arguments, -- Start of its arguments
     s.output_preview AS result, -- Start of its result
+    if(s.attributes['{CODE_DIGEST}'] = '', '', concat(s.attributes['{CODE_FILE}'], ':', s.attributes['{CODE_LINE}'])) AS code, -- Place of the code that answered: shop.py:17
+    s.attributes['{CODE_DIGEST}'] AS code_digest, -- Digest of that code and of the code of the application that it calls
     CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
 FROM {db}.spans AS s
 LEFT JOIN {RUNS_WITHOUT_EXCHANGES} AS u ON s.tenant = u.tenant AND s.trace_id = u.trace_id
