@@ -6,26 +6,23 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
-
-import orjson
-from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
+from urllib.parse import unquote
 
 from freezeframe_collector.store.call_rows import join_calls, reports_call
-from freezeframe_collector.store.engine import INSERT_SETTINGS, Engine, quote_text, store_error
+from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
 from freezeframe_schemas import genai, tables
 from freezeframe_schemas.address import shown_address, split_address, store_options
 from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
-from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Block, CutMemory
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES
@@ -149,6 +146,8 @@ def open_store(
             engine = EmbeddedEngine(path, memory_bytes=int(memory_text), cold_volume=cold.volume if cold else "")
             return Store(engine, database=database, policies=policies, cold=cold)
         case "clickhouse" | "clickhouses" | "http" | "https":
+            from freezeframe_collector.store.server import ServerEngine
+
             named = parts.path.strip("/") or database
             return Store(ServerEngine(dsn), database=named, cluster=options.get("cluster"), policies=policies, cold=cold)
         case _:
@@ -354,91 +353,3 @@ class Store:
             while len(self._hours) > _RUNS_REMEMBERED:
                 self._hours.popitem(last=False)
         return hours
-
-
-# -- A ClickHouse server over HTTP, by clickhouse-connect --------------------------------------------------------------
-
-
-_WINDOW_ROWS: Final = 100_000
-
-
-class ServerEngine:
-    """A server at `dsn`, ``clickhouse://user:password@host:8123/database`` (``clickhouses://`` for TLS)."""
-
-    embedded = False
-
-    def __init__(self, dsn: str) -> None:
-        import clickhouse_connect
-
-        parts = urlsplit(dsn)
-        secure = parts.scheme in {"clickhouses", "https"}
-        options = store_options(parts)
-        # a run lives on one shard: a subquery over the same run needs no other shard
-        self._settings = {"distributed_product_mode": "local"} if "cluster" in options else {}
-        self._durably = {"distributed_foreground_insert": 1} if "cluster" in options else {}
-        try:
-            # no session: sessions serialise requests
-            self._client = clickhouse_connect.get_client(
-                host=parts.hostname or "localhost",
-                port=parts.port or (8443 if secure else 8123),
-                username=unquote(parts.username or "default"),
-                password=unquote(parts.password or ""),
-                secure=secure,
-                ca_cert=options.get("ca"),
-                autogenerate_session_id=False,
-                client_name="freezeframe-collector",
-            )
-        except ClickHouseConnectError as error:
-            raise _error(error, "connecting to the ClickHouse server") from error
-
-    def command(self, sql: str) -> None:
-        try:
-            self._client.command(sql)
-        except ClickHouseConnectError as error:
-            raise _error(error, sql[:60]) from error
-
-    def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
-        try:
-            raw = self._client.raw_query(
-                sql,
-                parameters=dict(parameters or {}),
-                fmt="JSONCompact",
-                settings={"output_format_json_quote_64bit_integers": 0, **self._settings},
-            )
-        except ClickHouseConnectError as error:
-            raise _error(error, sql[:60]) from error
-        answer = orjson.loads(raw)
-        return [column["name"] for column in answer["meta"]], answer["data"]
-
-    def blocks(self, sql: str) -> Generator[bytes]:
-        # HTTP's chunks do not show where the blocks of a stream end: one answer is one piece, bounded by its window of rows
-        try:
-            offset = 0
-            while True:
-                piece = self._client.raw_query(f"{sql} LIMIT {_WINDOW_ROWS} OFFSET {offset}", fmt="Native")
-                if not piece:
-                    return
-                yield piece
-                offset += _WINDOW_ROWS
-        except ClickHouseConnectError as error:
-            raise _error(error, sql[:60]) from error
-
-    def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
-        try:
-            self._client.raw_insert(
-                table,
-                column_names=list(columns),
-                insert_block=block,
-                fmt="Native",
-                settings={"insert_deduplication_token": token, **INSERT_SETTINGS, **self._durably},
-            )
-        except ClickHouseConnectError as error:
-            raise _error(error, f"insert into {table}") from error
-
-    def close(self) -> None:
-        self._client.close()
-
-
-def _error(error: Exception, what: str) -> Exception:
-    text = str(error)
-    return store_error(error, what) if "Code: " in text or "code: " in text else RetryableStoreError(f"{what}: {text[:400]}")
