@@ -19,7 +19,7 @@ NEAR = $(if $(CHANGED),tests/architecture $(foreach file,$(call in,tests),$(if $
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model site demo test test-all test-rest test-clients test-backends test-soak quick check lint types imports test-fast mutants release clean
+.PHONY: help setup setup-demo setup-model site demo test test-all test-rest test-clients test-backends test-senders test-soak quick check lint types imports test-fast mutants release clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,9 @@ test-clients: setup ## every client library of docs/coverage.md, those that excl
 test-backends: setup ## a run sent to a real Phoenix and a real MLflow and read back, in environments of their own
 	@.ci/backends $(ARGS)
 
+test-senders: setup ## today's senders of spans, each installed in an environment of its own, sent to a collector and asked again
+	@.ci/senders $(ARGS)
+
 test-soak: setup ## over an hour: 200 kills of a collector (20 min), a million leaves redacted (10), the packaged model (20 to 40), ...
 	$(PYTEST) -m soak --hypothesis-profile soak $(ARGS)
 
@@ -98,5 +101,5 @@ bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON o
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)
 
 clean: ## remove what was made here: .venv, caches, the demo's data
-	rm -rf .venv .venv-clients .venv-backends .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv .venv-clients .venv-backends .venv-senders .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -286,6 +286,7 @@ PAST_SERVICE_TIER_RESPONSE: Final = "gen_ai.openai.response.service_tier"
 PAST_SYSTEM_FINGERPRINT: Final = "gen_ai.openai.response.system_fingerprint"
 PAST_SYSTEM_FINGERPRINT_OPENLLMETRY: Final = "gen_ai.openai.system_fingerprint"
 PAST_SYSTEM_FINGERPRINT_LANGSMITH: Final = "gen_ai.response.system_fingerprint"
+LITELLM_COST: Final = "gen_ai.cost.total_cost"
 PAST_MESSAGE_EVENTS: Final = (
     "gen_ai.system.message",
     "gen_ai.user.message",

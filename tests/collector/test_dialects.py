@@ -23,7 +23,7 @@ from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Requ
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
 from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.otlp.sessions import in_session
-from freezeframe_schemas.span import AttributeValue, Event, Scope, SpanRecord
+from freezeframe_schemas.span import AttributeValue, Event, Scope, SpanRecord, StatusCode
 from freezeframe_schemas.vendors.normalise import normalise
 
 TESTS = Path(__file__).parents[1]
@@ -226,6 +226,26 @@ def test_an_exchange_span_without_attributes_is_filled_in() -> None:
     assert attributes[genai.RESPONSE_MODEL] == "gpt-4o-x"
     assert "hi" in str(attributes[genai.OUTPUT_MESSAGES])
     assert attributes[genai.NORMALISED_FROM] == "exchange"
+
+
+def test_a_failed_call_is_of_the_class_that_its_event_names() -> None:
+    """Only if the sender says no class itself; our own spans say it in their own way."""
+    raised = Event(time_unix_nano=1, name="exception", attributes={genai.EXCEPTION_TYPE: "openai.RateLimitError"})
+    called: dict[str, AttributeValue] = {genai.OPERATION_NAME: genai.OP_CHAT}
+    for attributes, scope, kind in (
+        (called, "logfire", "openai.RateLimitError"),
+        ({**called, genai.ERROR_TYPE: "429"}, "logfire", "429"),
+        (called, genai.SCOPE, None),
+        ({"http.request.method": "GET"}, "requests", None),
+    ):
+        span = replace(_span(attributes, scope, (raised,)), status_code=StatusCode.ERROR)
+        assert normalise(span).attributes.get(genai.ERROR_TYPE) == kind
+
+
+def test_costs_are_read_as_their_senders_name_them() -> None:
+    """LiteLLM's and Logfire's."""
+    for name in (genai.LITELLM_COST, "operation.cost"):
+        assert normalise(_span({name: 0.25})).attributes[genai.USAGE_COST_USD] == 0.25
 
 
 def test_a_span_that_no_dialect_knows_is_the_same_object() -> None:

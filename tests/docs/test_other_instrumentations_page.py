@@ -1,7 +1,7 @@
 """``docs/other-instrumentations.md``: what is read of each recorded scenario, and what becomes of its runs.
 
-To accept a change of the golden files: ``python tests/docs/test_other_instrumentations_page.py`` writes the page; read the
-difference as text.
+To accept a change of the golden files: ``PYTHONPATH=tests/support python tests/docs/test_other_instrumentations_page.py``
+writes the page; read the difference as text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+
+from senders.results import load_results
+from senders.table import SENDERS
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
@@ -45,6 +48,13 @@ ABOUT_FIELDS: Final = """## Fields
 
 ✓: at least one span of the recorded scenarios has it. An empty cell means that none has: the sender does not send it, or the
 recorded agent did not do it (most had no error, no retrieval and no user).
+"""
+ABOUT_SENDERS: Final = """## Today's senders
+
+`make test-senders` installs each in an environment of its own. A small agent with one tool asks a provider on loopback that
+answers with recorded bytes; its spans go to a real collector, and the same agent asks again what is in the store. *calls*:
+stored, of those made. *tool*, *agent*: spans report it. *error*: the class that is stored of a call that the provider refused.
+With one word of the question changed, none got an answer.
 """
 
 
@@ -115,9 +125,28 @@ def fields_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def senders_table() -> str:
+    """Return the table of the senders that `make test-senders` installs, with what was found of each."""
+    mark = {True: "✓", False: ""}
+    lines = ["| sender | watches | calls | tokens | tool | agent | error | asked again |", "|---|---|---|---|---|---|---|---|"]
+    results = load_results()
+    for name, sender in SENDERS.items():
+        watched = name.rpartition(": ")[2]
+        if name not in results:
+            lines.append(f"| {sender.distribution} | {watched} | not tried | | | | | |")
+            continue
+        found = results[name]["found"]
+        marks = " | ".join(mark[found[field]] for field in ("tokens", "tool", "agent"))
+        again = found["re-enacted"].partition("\n")[0]
+        error = found["error"].rpartition(".")[2].strip("'>")
+        lines.append(f"| {results[name]['version']} | {watched} | {found['calls']} | {marks} | {error} | {again} |")
+    return "\n".join(lines) + "\n"
+
+
 def page(text: str) -> str:
     """Return the page with what the golden files decide."""
-    return f"{MARK.split(text)[0]}{summary()}\n{table()}\n{ABOUT_FIELDS}\n{fields_table()}"
+    parts = (summary(), table(), ABOUT_FIELDS, fields_table(), ABOUT_SENDERS, senders_table())
+    return MARK.split(text)[0] + "\n".join(parts)
 
 
 def test_the_page_has_what_the_golden_files_give() -> None:
@@ -128,6 +157,10 @@ def test_the_page_has_what_the_golden_files_give() -> None:
 
 def test_no_changed_question_was_answered() -> None:
     assert not any(run["answered_if_changed"] for run in RUNS.values())
+
+
+def test_no_changed_question_of_a_sender_was_answered() -> None:
+    assert not any(row["found"]["answered if changed"] for row in load_results().values())
 
 
 if __name__ == "__main__":

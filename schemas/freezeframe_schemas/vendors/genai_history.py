@@ -39,8 +39,8 @@ _RENAMED_TEXTS: Final = (
 )
 _STOP_REASON: Final = "anthropic.message.stop_reason"
 """Used by spans of the anthropic SDK itself, in place of the conventions' finish reasons."""
-_COST: Final = "operation.cost"
-"""In US dollars; Logfire and Pydantic AI write it."""
+_COSTS: Final = ("operation.cost", genai.LITELLM_COST)
+"""In US dollars, as Logfire and Pydantic AI write it, and LiteLLM."""
 _PROVIDERS: Final = {alias: row.name for row in PROVIDERS for alias in (row.name, *row.aliases)}
 _ROLES: Final = {name: name.split(".")[1] for name in genai.PAST_MESSAGE_EVENTS}
 
@@ -55,7 +55,7 @@ def provider_of(name: str | None) -> str | None:
 
 _NAMES: Final = frozenset(
     {past for past, _ in _RENAMED_INTEGERS + _RENAMED_TEXTS}
-    | {genai.PAST_SYSTEM, genai.PAST_STREAMING, genai.EVENT_NAME, _STOP_REASON, _COST}
+    | {genai.PAST_SYSTEM, genai.PAST_STREAMING, genai.EVENT_NAME, _STOP_REASON, *_COSTS}
 )
 _INDEXED: Final = (f"{genai.PAST_PROMPT}.", f"{genai.PAST_COMPLETION}.")
 
@@ -78,7 +78,8 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     for past, name in _RENAMED_TEXTS:
         out.text(name, span.text(past))
     out.texts(genai.RESPONSE_FINISH_REASONS, span.text(_STOP_REASON))
-    out.double(genai.USAGE_COST_USD, plain(attributes.get(_COST)))
+    for name in _COSTS:
+        out.double(genai.USAGE_COST_USD, plain(attributes.get(name)))
     streaming = attributes.get(genai.PAST_STREAMING)
     out.flag(genai.REQUEST_STREAM, streaming if isinstance(streaming, bool) else None)
     prompts = indexed(attributes, genai.PAST_PROMPT)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 from freezeframe_schemas.vendors import DIALECTS, HISTORY
 from freezeframe_schemas.vendors.dialect import Dialect
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -33,6 +33,8 @@ def normalise(span: SpanRecord) -> SpanRecord:
         if added and not source:
             source = dialect.name
         changes.update(added)
+    if span.status_code is StatusCode.ERROR and (changes or genai.OPERATION_NAME in span.attributes):
+        changes |= _raised(span)
     lists = _mended_lists(span.attributes)
     if not changes and not lists:
         return span
@@ -49,6 +51,14 @@ def _dialects_of(span: SpanRecord) -> list[Dialect]:
     if HISTORY.fits(span):
         found.append(HISTORY)
     return found
+
+
+def _raised(span: SpanRecord) -> dict[str, AttributeValue]:
+    """Return the class of the exception with which a foreign span failed, from its event, where some name it only there."""
+    kinds = (event.attributes.get(genai.EXCEPTION_TYPE) for event in span.events)
+    kind = next((kind for kind in kinds if isinstance(kind, str)), None)
+    has_own = kind is None or genai.ERROR_TYPE in span.attributes or span.scope.name == genai.SCOPE
+    return {} if has_own else {genai.ERROR_TYPE: kind}
 
 
 def _mended_lists(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
