@@ -232,11 +232,12 @@ def test_a_failed_call_is_of_the_class_that_its_event_names() -> None:
     """Only if the sender says no class itself; our own spans say it in their own way."""
     raised = Event(time_unix_nano=1, name="exception", attributes={genai.EXCEPTION_TYPE: "openai.RateLimitError"})
     called: dict[str, AttributeValue] = {genai.OPERATION_NAME: genai.OP_CHAT}
+    plain: dict[str, AttributeValue] = {"http.request.method": "GET"}
     for attributes, scope, kind in (
         (called, "logfire", "openai.RateLimitError"),
         ({**called, genai.ERROR_TYPE: "429"}, "logfire", "429"),
         (called, genai.SCOPE, None),
-        ({"http.request.method": "GET"}, "requests", None),
+        (plain, "requests", None),
     ):
         span = replace(_span(attributes, scope, (raised,)), status_code=StatusCode.ERROR)
         assert normalise(span).attributes.get(genai.ERROR_TYPE) == kind
