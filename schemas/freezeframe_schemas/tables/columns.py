@@ -378,8 +378,7 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     _derived(
         "first_error",
         "SimpleAggregateFunction(min, Tuple(start_time DateTime64(9, 'UTC'), error String))",
-        "Class and message of the entry point's error, whose time is then 1970, else of the first span that failed; its time is"
-        " in the far future if none did",
+        "Error of the first span that failed; its time is in the far future if none did",
     ),
     _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 if the run has exchanges"),
     _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Requested models"),
