@@ -1,4 +1,4 @@
-"""Find a person in redacted runs, by her values: in clear, or as the surrogates that stand for them, in any form of either.
+"""Find a person in redacted runs, by their values: in clear, or as the surrogates that stand for them, in any form of either.
 
 A surrogate is made of class, value and key, so whoever has the values and the keys can make it again. What the keys no longer
 make, as after a lost key, is not found.
@@ -145,7 +145,7 @@ class Person:
         return found
 
     def blanked(self, spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-        """Return the spans of a run with other surrogates for the person, of a discarded key: they no longer lead to her."""
+        """Return the spans of a run with other surrogates for the person, of a discarded key: they no longer lead to them."""
         made: list[SpanRecord] = []
         for span in spans:
             plain = self._without(span, surrogates_of([span]))
@@ -170,7 +170,7 @@ class Person:
         )
 
     def _without(self, span: SpanRecord, listed: Mapping[str, str]) -> SpanRecord:
-        """Return the span without her surrogates in its list, so that they are looked for as any value."""
+        """Return the span without the person's surrogates in its list, so that they are looked for as any value."""
         hers = {text for one in self._sought for text in (*one.listed, *map(bare, frozenset().union(*one.parts)))}
         kept = {made: class_ for made, class_ in listed.items() if bare(made) not in hers}
         if len(kept) == len(listed):

@@ -361,7 +361,7 @@ def test_a_message_of_grpc_is_of_a_class_that_the_program_imported() -> None:
         ":",
         "\0",
     ):
-        with pytest.raises(ReplayError, match="no class of a message"):
+        with pytest.raises(ReplayError, match="is not a message class"):
             message_from_json({"type": named, "json": {}})
     assert "antigravity" not in sys.modules
 

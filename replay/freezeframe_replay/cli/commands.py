@@ -115,6 +115,7 @@ MEANT: Final = {
         "doctor": "check version config",
         "experiment fork": "edit patch",
         "step": "debug",
+        "store delete --person": "forget erase",
     }.items()
     for word in words.split()
 }

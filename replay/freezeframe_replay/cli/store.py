@@ -78,7 +78,7 @@ COMMAND: Final = Command(
                 flag("--apart", "with --person: also runs that have only the words of the name, apart"),
                 option("--report", type=Path, metavar="DIR", help="with --person: folder of the signed report"),
                 repeatable(
-                    "--look-in", type=Path, metavar="DIR", help="with --person: list files that mention her (repeatable)"
+                    "--look-in", type=Path, metavar="DIR", help="with --person: list files that mention the person (repeatable)"
                 ),
             ),
         ),

@@ -1,4 +1,4 @@
-"""Forget a person: find every run and file that mentions her, delete or blank them, search again, write a signed report.
+"""Forget a person: find every run and file that mentions them, delete or blank them, search again, write a signed report.
 
 Each step can be repeated: what a crash leaves is found again. The report is begun before anything is deleted.
 """
@@ -41,7 +41,7 @@ _NEEDLES: Final = 200
 _MIN_VALUE: Final = 4
 _MAX_FILE: Final = 256 << 20
 _NOT_SEARCHED: Final = frozenset({"store", "wal", "processes", KEYS, VAULT_KEYS, FOLDER, f"{VAULT}.db"})
-"""Parts of the data directory that hold nothing of her outside the store and the vault, or only what is sealed."""
+"""Parts of the data directory that hold nothing of the person outside the store and the vault, or only what is sealed."""
 _PURPOSE: Final = b"freezeframe report"
 _LISTED: Final = (
     f"lower(concat(attributes['{genai.REDACTION_SURROGATES}'],"
@@ -84,7 +84,7 @@ class FoundRun:
     mentions: dict[str, list[str]]
     """Number of the value -> its classes, or how it is mentioned."""
     is_apart: bool
-    """Only the words of her name are in it, each by itself: they may be two persons'."""
+    """Only the words of the name are in it, each by itself: they may be two persons'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ class Forgetting:
         file.unlink()
 
     def _sealed(self) -> tuple[list[tuple[str, str]], str]:
-        """Return tenant and run of the originals that the vault holds of her, and why it was not opened."""
+        """Return tenant and run of the originals that the vault holds of the person, and why it was not opened."""
         from freezeframe_redaction.keyring.vault_keys import vault_of
 
         place = vault_of(self.home.directory)
@@ -278,7 +278,7 @@ def person_of(home: Home, store: RunStore, values: Sequence[str]) -> tuple[Perso
     keys = home.directory / KEYS
     if not keys.is_dir():
         raise ConfigError(
-            f"{keys}: no key directory, so her surrogates cannot be made", do="name the data directory with --data"
+            f"{keys}: no key directory, so the person's surrogates cannot be made", do="name the data directory with --data"
         )
     ring = load_or_create_keys(keys)
     _, rows = store.sql("SELECT DISTINCT tenant, text FROM policies WHERE text != ''")
