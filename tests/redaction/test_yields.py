@@ -76,6 +76,7 @@ def _said(item: object) -> Iterator[str]:
 @example(cuts={12, 18, 29})
 @example(cuts=set(range(1, len(PROSE))))
 @example(cuts={9, 16})
+@example(cuts={15, 41})
 def test_no_value_is_left_that_pieces_spell(redactor: Redactor, shape: str, cuts: set[int]) -> None:
     """Whatever the pieces are, wherever they are cut, and though no cut is at a space."""
     pieces = [PROSE[a:b] for a, b in pairwise([0, *sorted(cuts), len(PROSE)])]

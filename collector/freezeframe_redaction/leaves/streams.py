@@ -92,8 +92,13 @@ def spelled(leaves: Iterable[tree.Leaf], known: Callable[[str], Sequence[tuple[i
 
 
 def _is_value(leaf: tree.Leaf, known: Callable[[str], Sequence[tuple[int, int]]]) -> bool:
-    spans = [*known(leaf.text), *((start, end) for start, end, _ in leaf.edits)]
-    return bool(spans) and min(spans)[0] == 0 and max(end for _, end in spans) == len(leaf.text)
+    """Return whether values fill the piece. One at each end is not enough: ``"keller@corp.io or Mar"`` is a part of a text."""
+    between = 0
+    for start, end in sorted([*known(leaf.text), *((start, end) for start, end, _ in leaf.edits)]):
+        if any(map(str.isalnum, leaf.text[between:start])) or (start and not between):
+            return False
+        between = max(between, end)
+    return between == len(leaf.text)
 
 
 def _whole(pieces: Sequence[tree.Leaf]) -> Stream:
