@@ -174,7 +174,7 @@ class Settings:
     record_databases: bool = setting(
         False,
         "Record what a run asks of its databases, statement, parameters and rows, and answer it in a replay: sqlite3, "
-        "SQLAlchemy, psycopg, redis. See [databases](guides/databases.md).",
+        "SQLAlchemy, psycopg, redis, pymongo. See [databases](guides/databases.md).",
     )
     record_files: bool = setting(
         False,

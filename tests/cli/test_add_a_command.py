@@ -41,7 +41,7 @@ assert typed(WITHOUT_A_MODEL) == (3, "", "")
 assert typed("--nonsense")[0] == 2
 code, shown, err = typed("--help")
 assert code == 0 and "freezeframe models last" in shown and "3    the run called no model" in shown
-assert "| look | [`freezeframe models`]" in reference_text() and "## freezeframe models" in reference_text()
+assert "- [`freezeframe models`]" in reference_text() and "## freezeframe models" in reference_text()
 test_the_list_fits_a_terminal()
 test_examples_are_lines_that_the_commands_accept()
 print("held", len(calls))

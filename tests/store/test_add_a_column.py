@@ -65,8 +65,8 @@ with serving(store) as url, closing(open_runs(url)) as runs:
     )
 assert "How many tokens" in comment
 page = tables_page()
-assert f"| `top_k` | `Nullable(Int64)` | `{genai.REQUEST_TOP_K}`, computed | How many tokens are sampled from |" in page
-assert "| `sampling` | How models were asked to sample |" in page and "| `calls` | Model calls |" in page
+assert f"- `top_k` (Nullable(Int64)), from `{genai.REQUEST_TOP_K}`: How many tokens are sampled from" in page
+assert "## sampling" in page and "How models were asked to sample." in page and "- `calls`: Model calls" in page
 store.close()
 print([*map(list, asked)])
 """

@@ -17,32 +17,31 @@ from freezeframe_replay.cli.commands import BELOW, GROUPS, OF_THE_BASE_INSTALL, 
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARED = 4
-"""An argument of so many commands is explained once."""
+"""An argument of so many commands is explained once, in the index."""
+SHARED_IN_A_GROUP = 3
+"""... or on the page of the group."""
+Row = tuple[str, str]
+"""An argument and its help."""
 
 _HEAD = """# The command line
 
 Made by `python tests/support/cli_page.py` from the commands themselves; a test keeps them equal.
 
 Errors go to stderr and say what, where, found, expected and what to do; with `--json` an error is also a document on stdout,
-`{"error": {"message": "...", "do": "..."}}`. On a terminal, work of over a second shows its progress.
-
-| to | command | |
-|---|---|---|
-"""
+`{"error": {"message": "...", "do": "..."}}`. On a terminal, work of over a second shows its progress."""
 
 
 def page_files() -> Mapping[Path, str]:
     """Return the text of each page by its file."""
-    index = [
-        f"| {group} | [`{PROGRAM} {name}`](cli/{_slug(group)}.md#{_slug(f'{PROGRAM} {name}')}) | {SUMMARIES[name]} |\n"
-        for group in GROUPS
-        for name in _names(group)
-    ]
-    several = ["", "## What commands share", "", *_table(_shared()), _codes(_shared_codes()), ""]
-    pages = {DOCS / "cli.md": "".join([_HEAD, *index, "\n".join(several)])}
+    index = [line for group in GROUPS for line in ("", f"## To {group}", "", *map(_line, _names(group)))]
+    several = ["", "## What commands share", "", *_list(_shared()), "", _codes(_shared_codes()), ""]
+    pages = {DOCS / "cli.md": "\n".join([_HEAD, *index, *several])}
     for group in GROUPS:
-        head = f"# Commands to {group}\n\nWhat many commands share is [explained once](../cli.md#what-commands-share).\n"
-        pages[DOCS / "cli" / f"{_slug(group)}.md"] = "".join([head, *map(_section, _names(group))])
+        head = [f"# Commands to {group}\n", "What many commands share is [explained once](../cli.md#what-commands-share).\n"]
+        if shared := _shared_in(group):
+            head += ["Several of these commands take:", "", *_list(shared), ""]
+        text = "".join(map(_section, _names(group)))
+        pages[DOCS / "cli" / f"{_slug(group)}.md"] = "\n".join(head).rstrip("\n") + "\n" + text
     return pages
 
 
@@ -61,20 +60,34 @@ def _names(group: str) -> list[str]:
     return [name for top in GROUPS[group] for name in (top, *(f"{top} {word}" for word in BELOW.get(top, {})))]
 
 
+def _group_of(name: str) -> str:
+    return next(group for group in GROUPS if name in _names(group))
+
+
 def _slug(group: str) -> str:
     return group.replace(" ", "-")
 
 
-def _every_row(name: str) -> list[str]:
+def _every_row(name: str) -> list[Row]:
     parser = parser_of(name)
-    return list(dict.fromkeys(row for one in [*_actions(parser).values()] or [parser] for row in _rows(one)))
+    return list(dict.fromkeys(row for one in [*_actions(parser).values()] or [parser] for row in _rows(one, name)))
 
 
 @cache
-def _shared() -> list[str]:
+def _shared() -> list[Row]:
     """Return the rows that many commands have alike."""
-    counts = Counter(row for name in SUMMARIES for row in _every_row(name))
-    return [row for row, number in counts.most_common() if number >= SHARED]
+    return _often(SUMMARIES, SHARED)
+
+
+@cache
+def _shared_in(group: str) -> list[Row]:
+    """Return those that several commands of a group have alike."""
+    return [row for row in _often(_names(group), SHARED_IN_A_GROUP) if row not in _shared()]
+
+
+def _often(names: Iterable[str], number: int) -> list[Row]:
+    counts = Counter(row for name in names for row in _every_row(name))
+    return [row for row, times in counts.most_common() if times >= number]
 
 
 @cache
@@ -85,14 +98,19 @@ def _shared_codes() -> Mapping[int, str]:
     return {code: means for (code, means), number in sorted(counts.items()) if number > len(commands) / 3}
 
 
+def _line(name: str) -> str:
+    group = _group_of(name)
+    return f"- [`{PROGRAM} {name}`](cli/{_slug(group)}.md#{_slug(f'{PROGRAM} {name}')}): {SUMMARIES[name]}"
+
+
 def _section(name: str) -> str:
     parser = parser_of(name)
     if name in OF_THE_BASE_INSTALL:
-        lines = [parser.description or "", "", *_table(_rows(parser)), "```text", (parser.epilog or "").strip(), "```"]
+        lines = [parser.description or "", "", *_list(_rows(parser, name)), "", "```text", (parser.epilog or "").strip(), "```"]
     else:
         command, actions = load(name).COMMAND, _actions(parser)
-        rows = _rows_of_actions(actions) if actions else _rows(parser, takes_program=command.takes_program)
-        lines = [f"{SUMMARIES[name]} {command.description}".strip(), "", *_without_shared(rows)]
+        lines = [f"{SUMMARIES[name]} {command.description}".strip(), ""]
+        lines += _list_of_actions(actions) if actions else _without_shared(name)
         lines += ["```console", *(f"$ {line:<72} # {means}" for line, means in command.examples.items()), "```", ""]
         own = {code: means for code, means in command.codes.items() if _shared_codes().get(code) != means}
         lines += [_codes(own), ""] if own else []
@@ -103,22 +121,19 @@ def _codes(codes: Mapping[int, str]) -> str:
     return "Exit codes: " + "; ".join(f"{code} {means}" for code, means in codes.items()) + "."
 
 
-def _without_shared(rows: Iterable[str]) -> list[str]:
-    listed = list(rows)
-    explained = {row.split("|")[2]: row.split("|")[1].strip() for row in _shared()}
-    own = [_briefly(row, explained) for row in listed if row not in _shared()]
-    also = [row.split("|")[1].strip() for row in _shared() if row in listed]
-    return [*(_table(own) if own else []), *([f"Also: {', '.join(also)}.", ""] if also else [])]
+def _without_shared(name: str) -> list[str]:
+    shared = [*_shared_in(_group_of(name)), *_shared()]
+    explained = {text: shown for shown, text in shared}
+    rows = _every_row(name)
+    own = [
+        (shown, f"as {explained[text]}" if text in explained else text) for shown, text in rows if (shown, text) not in shared
+    ]
+    also = [shown for shown, text in shared if (shown, text) in rows]
+    return [*_list(own), *([""] if own else []), *([f"Also: {', '.join(also)}.", ""] if also else [])]
 
 
-def _briefly(row: str, explained: Mapping[str, str]) -> str:
-    """Return a row that means the same as a shared one by its name."""
-    _, name, text, *_ = row.split("|")
-    return f"|{name}| as {explained[text]} |" if text in explained else row
-
-
-def _table(rows: Iterable[str]) -> list[str]:
-    return ["| argument | |", "|---|---|", *rows, ""]
+def _list(rows: Iterable[Row]) -> list[str]:
+    return [f"- {shown}: {text}" for shown, text in rows]
 
 
 def _actions(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
@@ -129,19 +144,22 @@ def _actions(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentP
     return {}
 
 
-def _rows_of_actions(actions: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
-    """Yield the rows of each action below its own row, and those that all of them have once, at the end."""
-    rows = {name: list(_rows(parser)) for name, parser in actions.items()}
-    everywhere = set[str].intersection(*map(set, rows.values()))
+def _list_of_actions(actions: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
+    """Yield each action with its arguments; an argument that an earlier one has alike is only named."""
+    rows = {name: list(_rows(parser, name)) for name, parser in actions.items()}
+    everywhere = set[Row].intersection(*map(set, rows.values()))
+    explained = set[Row]()
     for name, own in rows.items():
-        yield f"| **`{name}`** | {actions[name].description} |"
-        yield from (row for row in own if row not in everywhere)
-    if everywhere - set(_shared()):
-        yield "| **each of them** | |"
-    yield from (row for row in next(iter(rows.values())) if row in everywhere)
+        yield f"- **`{name}`**: {actions[name].description}"
+        yield from (f"  - {shown}: {text}" for shown, text in own if (shown, text) not in everywhere | explained)
+        again = [shown for shown, text in own if (shown, text) in explained - everywhere]
+        yield from [f"  - Also: {', '.join(again)}"] if again else []
+        explained |= set(own)
+    also = [shown for shown, text in next(iter(rows.values())) if (shown, text) in everywhere]
+    yield from ("", f"All of them: {', '.join(also)}.", "")
 
 
-def _rows(parser: argparse.ArgumentParser, *, takes_program: bool = False) -> Iterator[str]:
+def _rows(parser: argparse.ArgumentParser, name: str) -> Iterator[Row]:
     for action in parser._actions:  # argparse offers no public list of what was declared
         if action.dest == "help":
             continue
@@ -151,9 +169,9 @@ def _rows(parser: argparse.ArgumentParser, *, takes_program: bool = False) -> It
         value = f" {metavar}" if metavar and action.nargs != 0 else ""
         shown = ", ".join(action.option_strings) + value if action.option_strings else metavar
         help_text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
-        yield f"| `{shown}` | {help_text.replace('|', chr(92) + '|')} |"
-    if takes_program:
-        yield "| `-- CMD ...` | the program to start in place of the recorded entry point |"
+        yield f"`{shown}`", help_text
+    if name in SUMMARIES and name not in OF_THE_BASE_INSTALL and load(name).COMMAND.takes_program:
+        yield "`-- CMD ...`", "the program to start in place of the recorded entry point"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from freezeframe_schemas.tables.columns import (
@@ -14,22 +14,15 @@ from freezeframe_schemas.tables.columns import (
     SPAN_COLUMNS,
     Column,
 )
-from freezeframe_schemas.tables.ddl import migrations
+from freezeframe_schemas.tables.ddl import described, migrations
 from freezeframe_schemas.tables.views import VIEW_NAME, view_columns, views
 
 _TABLES: Final = (
-    (
-        "span_rows",
-        "Spans, one row each. Read them through the view `spans`, which has hashes in hex, and the columns that are computed.",
-        SPAN_COLUMNS,
-    ),
-    (
-        "piece_rows",
-        "Pieces of large values, each once per run. Read them through `payloads` or, joined, `contents`.",
-        (*PAYLOAD_COLUMNS, PIECE_NAME),
-    ),
-    ("rejected_rows", "Spans that were set aside. Read them through `rejected`.", REJECTED_COLUMNS),
+    ("spans", "Every span once; stored in `span_rows`.", SPAN_COLUMNS),
+    ("payloads", "Pieces of large values, each once per run; `contents` has the values whole.", (*PAYLOAD_COLUMNS, PIECE_NAME)),
+    ("rejected", "Spans that were set aside.", REJECTED_COLUMNS),
 )
+"""A view, and the columns of its table."""
 _WHOLE: Final = re.compile(
     r"TABLE IF NOT EXISTS \{db\}\.(\w+) \{on_cluster\} \(\n(.*?)\n\) ENGINE.*?\nCOMMENT '([^']*)'", re.DOTALL
 )
@@ -38,51 +31,56 @@ _WHOLE_COLUMN: Final = re.compile(r"^    (\w+) (.+?)(?: DEFAULT \S+)? COMMENT '(
 _SHARED: Final = 4
 """A column of so many views is explained once."""
 _LACKS: Final = "lacks_"
-_AS_THEIR_TABLES: Final = ("spans", "payloads", "rejected")
+_OF_OTHERS: Final = "otel_traces"
+"""Begins the views with another project's layout."""
 _COMMENT: Final = re.compile(r"COMMENT '((?:[^']|'')*)'")
 _LEAD: Final = re.compile(r"\A((?:-- [^\n]*\n)+)")
+_EXAMPLE: Final = re.compile(r"SELECT .*?(?=$|\. [A-Z])")
+_PLAIN: Final = re.compile(r"LowCardinality\((\w+)\)|, 'UTC'|'UTC'")
+_HEAD: Final = """\
+# Tables and views
+
+Made by `python tests/support/tables_page.py`; `DESCRIBE spans` has the same descriptions. Ask the views; the
+[cookbook](cookbook.md) has queries. A type is given if it is not text. *Also* names columns that are described under
+[spans](#spans) or [columns that views share](#columns-that-views-share).
+"""
 
 
 def tables_page() -> str:
-    """Return the page: the views and their columns, then the tables' columns."""
-    lines = [
-        "# Tables and views",
-        "",
-        "Generated from `freezeframe_schemas.tables`; `SHOW CREATE TABLE span_rows` has the same comments.",
-        "Two tables are not listed, since everything in them is in a view: `run_rows` (read `runs`) and",
-        "`call_rows` (read `model_calls`).",
-        "",
-        "## Views: what to ask",
-        "",
-        "| view | what it holds |",
-        "|---|---|",
-    ]
-    lines += [f"| `{name}` | {text} |" for name, text in map(_described_view, (sql for _, sql in views()))]
+    """Return the page: the views and their columns, then `spans` and the tables."""
+    tables = [name for name, *_ in _TABLES]
+    listed = {name: (text, view_columns(sql)) for name, text, sql in map(_described_view, (sql for _, sql in views()))}
+    listed = {name: row for name, row in listed.items() if name not in tables}
+    known = {column.name: described(column) for column in SPAN_COLUMNS}
+    counts = Counter(row for _, columns in listed.values() for row in columns.items() if known.get(row[0]) != row[1])
+    shared = {column: what for (column, what), number in counts.items() if number >= _SHARED}
+    lines = [_HEAD, " · ".join(f"[{name}](#{name})" for name in [*listed, *tables]), ""]
+    for name, (text, columns) in listed.items():
+        lines += [f"## {name}", "", f"{text}.", ""]
+        if name.startswith(_OF_OTHERS):
+            continue
+        own = {column: what for column, what in columns.items() if (known | shared).get(column) != what}
+        also = [f"`{column}`" for column in columns if column not in own]
+        lines += [*_list(_folded(own)), *(["", f"Also: {', '.join(also)}."] if also else []), ""]
+    lines += ["## Columns that views share", "", *_list(shared), ""]
     for name, text, columns in _TABLES:
-        lines += ["", f"## {name}", "", text, "", *_column_table(columns)]
+        first = SPAN_COLUMNS if columns is not SPAN_COLUMNS else ()
+        same = [f"`{column.name}`" for column in columns if column in first]
+        own = [column for column in columns if column not in first]
+        lines += [f"## {name}", "", text, "", *map(_column, (column for column in own if not column.alias))]
+        lines += ["", f"Also: {', '.join(same)}."] if same else []
+        computed = [column for column in own if column.alias]
+        lines += ["", "Computed when queried, so slower over many runs:", "", *map(_column, computed)] if computed else []
+        lines += [""]
     for _, sql in migrations():
         for name, columns, text in _WHOLE.findall(sql):
-            lines += ["", f"## {name}", "", f"{text}.", "", "| column | type | what it is |", "|---|---|---|"]
-            lines += [f"| `{column}` | `{type_}` | {what} |" for column, type_, what in _WHOLE_COLUMN.findall(columns)]
-    lines += ["", "# Columns of the views", "", "`spans`, `payloads` and `rejected` have the columns of their tables, above."]
-    listed = {_described_view(sql)[0]: view_columns(sql) for _, sql in views()}
-    listed = {name: columns for name, columns in listed.items() if name not in _AS_THEIR_TABLES}
-    counts = Counter(row for columns in listed.values() for row in columns.items())
-    shared = {column: what for (column, what), number in counts.items() if number >= _SHARED}
-    lines += ["", "## Columns that views share", "", *_view_table(shared)]
-    for name, columns in listed.items():
-        own = {column: what for column, what in columns.items() if shared.get(column) != what}
-        lines += ["", f"## {name}", "", *_view_table(_folded(own))]
-        lines += (
-            ["", f"Also: {', '.join(f'`{column}`' for column in columns if column not in own)}."]
-            if len(own) < len(columns)
-            else []
-        )
-    return "\n".join(lines) + "\n"
+            lines += [f"## {name}", "", f"{text}.", ""]
+            lines += [f"- `{column}`{_type(kind)}: {what}" for column, kind, what in _WHOLE_COLUMN.findall(columns)] + [""]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _view_table(columns: Mapping[str, str]) -> list[str]:
-    return ["| column | what it is |", "|---|---|", *(f"| `{column}` | {what} |" for column, what in columns.items())]
+def _list(columns: Mapping[str, str]) -> list[str]:
+    return [f"- `{column}`: {what}" for column, what in columns.items()]
 
 
 def _folded(columns: Mapping[str, str]) -> Mapping[str, str]:
@@ -93,20 +91,22 @@ def _folded(columns: Mapping[str, str]) -> Mapping[str, str]:
     return kept | ({f"{_LACKS}FIELD": f"Spans that should carry the field and do not, for each of {fields}"} if lacking else {})
 
 
-def _described_view(sql: str) -> tuple[str, str]:
+def _described_view(sql: str) -> tuple[str, str, str]:
     name, comment, lead = VIEW_NAME.search(sql), _COMMENT.search(sql), _LEAD.match(sql)
     assert name is not None
     text = comment[1].replace("''", "'") if comment else lead[1].replace("-- ", "").strip() if lead else ""
-    return name[1], text.replace("|", "\\|").replace("\n", " ")
+    return name[1], _EXAMPLE.sub(r"`\g<0>`", text.replace("\n", " ")).rstrip("."), sql
 
 
-def _column_table(columns: Sequence[Column]) -> list[str]:
-    rows = ["| column | type | from | what it is |", "|---|---|---|---|"]
-    for column in columns:
-        origin = f"`{column.attribute}`" if column.attribute else column.source.value
-        origin += ", computed" if column.alias else ""
-        rows.append(f"| `{column.name}` | `{column.type}` | {origin} | {column.comment} |")
-    return rows
+def _column(column: Column) -> str:
+    origin = f", from `{column.attribute}`" if column.attribute else ""
+    return f"- `{column.name}`{_type(column.type)}{origin}: {column.comment}"
+
+
+def _type(kind: str) -> str:
+    """Return a column's type as a suffix of its name; nothing for text."""
+    plain = _PLAIN.sub(r"\1", kind).replace("()", "")
+    return "" if plain == "String" else f" ({plain})"
 
 
 if __name__ == "__main__":
