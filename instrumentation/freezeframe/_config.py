@@ -107,6 +107,8 @@ class Settings:
         _URL,
         variables=_exporter("ENDPOINT"),
     )
+    endpoint_from: str = ""
+    """The option or variable that named the endpoint."""
     protocol: Protocol = setting(
         "http/protobuf", "Transport of spans. `grpc` needs the extra `grpc`.", variables=_exporter("PROTOCOL")
     )
@@ -294,6 +296,7 @@ def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.e
             endpoint_is_from = where
     if chosen.get("endpoint"):
         _complete_endpoint(chosen, endpoint_is_from, faults)
+        chosen["endpoint_from"] = endpoint_is_from
     if faults:
         raise ConfigError("\n".join(faults), do="see docs/configuration.md for every option")
     return Settings(**chosen)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._config import USUAL_ENDPOINT, Root, Settings, load_settings
+from freezeframe._config import OPTIONS, USUAL_ENDPOINT, Root, Settings, load_settings
 from freezeframe._guard import guard, log_once
 from freezeframe._version import __version__
 from freezeframe.context.program import is_worker
@@ -389,7 +389,9 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
         from freezeframe.export.otlp_http import HttpWire
 
         wire = HttpWire(to)
-    return CollectorExporter(wire, compression.compress, settings.request_timeout_s)
+    # the standard variables may name any backend
+    asks_who = settings.endpoint_from in OPTIONS["endpoint"].variables
+    return CollectorExporter(wire, compression.compress, settings.request_timeout_s, asks_who=asks_who)
 
 
 def make_default_spooling_exporter(settings: Settings) -> SpoolingExporter:

@@ -25,6 +25,12 @@ NO_PARENT: Final = "0" * 16
 """Parent id in a pending span whose entry span has no parent: OpenTelemetry's invalid span id."""
 
 
+COLLECTOR_HEADER: Final = "freezeframe-collector"
+"""A collector's answers to traces have it, as a header or as gRPC's trailing metadata. Any other receiver would show a pending
+span as a second one, so a sender that does not know who receives asks first.
+"""
+
+
 class RunStatus(StrEnum):
     """End of a run, as far as recorded. The values are those of the column ``runs.status``."""
 

@@ -73,7 +73,7 @@ def declared(config: type, prefix: str = "") -> dict[str, Setting]:
         name, hint = prefix + each.name, hints[each.name]
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             found |= declared(hint, f"{name}.")
-        else:
+        elif each.metadata:  # without, it is found out, not set
             kind = each.metadata["kind"] or (one_of(*get_args(hint)) if get_origin(hint) is Literal else _OF_TYPE[hint])
             described = {key: each.metadata[key] for key in ("help", "variables")}
             found[name] = Setting(name=name, kind=kind, default=each.default, **described)

@@ -26,6 +26,7 @@ from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
 from freezeframe.testing import MemoryExporter, capture
 from freezeframe_schemas import genai
+from freezeframe_schemas.lifecycle import COLLECTOR_HEADER
 
 
 class Collector:
@@ -36,6 +37,8 @@ class Collector:
         self.names: list[str] = []
         self.requests: list[ExportTraceServiceRequest] = []
         self.headers: list[dict[str, str]] = []
+        self.is_ours = False
+        """It answers as a freezeframe collector does, not as any backend."""
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -54,6 +57,8 @@ class Collector:
                     collector.names += [s.name for r in request.resource_spans for x in r.scope_spans for s in x.spans]
                 self.send_response(status)
                 self.send_header("content-length", "0")
+                if collector.is_ours:
+                    self.send_header(COLLECTOR_HEADER, "1")
                 if status == 429:
                     self.send_header("retry-after", "0")
                 self.end_headers()
@@ -76,12 +81,16 @@ def collector() -> Iterator[Collector]:
     running.stop()
 
 
-def recording_to(url: str, **options: Any) -> freezeframe.Handle:
-    """Record into a collector with a separate provider, so that the process's global one stays unset."""
+def recording_to(url: str, environ: dict[str, str] | None = None, **options: Any) -> freezeframe.Handle:
+    """Record into a collector with a separate provider, so that the process's global one stays unset.
+
+    `environ`: variables that name the address instead.
+    """
     from freezeframe.export.tracing import make_provider
 
+    endpoint = None if environ else url
     settings = load_settings(
-        {"endpoint": url, "root": "never", "spool": False, "batch_interval_s": 0.01, **options}, environ={}
+        {"endpoint": endpoint, "root": "never", "spool": False, "batch_interval_s": 0.01, **options}, environ=environ or {}
     )
     exporter = _instrument.make_exporter(settings)
     handle = _instrument.start_recording(settings, exporter, provider=make_provider("shop"), environment=dict)
@@ -103,6 +112,33 @@ def test_spans_reach_the_collector_as_otlp(collector: Collector) -> None:
     assert collector.headers[0]["authorization"] == "Bearer t"
     resource = collector.requests[0].resource_spans[0].resource
     assert {item.key: item.value.string_value for item in resource.attributes}["service.name"] == "shop"
+
+
+@pytest.mark.parametrize(
+    ("variable", "is_ours", "names"),
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", False, ["execute_tool work", "answer"]),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", True, ["answer", "execute_tool work", "answer"]),
+        ("FREEZEFRAME_ENDPOINT", False, ["answer", "execute_tool work", "answer"]),
+    ],
+)
+def test_only_a_collector_is_sent_the_mark_that_a_run_began(
+    collector: Collector, variable: str, is_ours: bool, names: list[str]
+) -> None:
+    """The standard variable may name any backend, so the receiver is asked; our own names a collector, or the way to one."""
+    collector.is_ours = is_ours
+    handle = recording_to("", {variable: collector.url})
+
+    @freezeframe.run
+    def answer(question: str) -> str:
+        return work(question)
+
+    assert answer("why?") == "why?"
+    assert handle.flush(5)
+    handle.uninstrument()
+    assert collector.names == names
+    assert handle.counts is not None
+    assert (handle.counts.exported, handle.counts.lost) == (3, 0)
 
 
 @pytest.mark.proof

@@ -27,6 +27,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
+from freezeframe.export.delivery import Destination
+from freezeframe.export.otlp_grpc import GrpcWire
+from freezeframe.export.otlp_http import HttpWire
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import Limits
@@ -417,3 +420,15 @@ def test_metrics_count_what_was_no_request_and_give_bytes_whole(start_collector:
     free = shutil.disk_usage(tmp_path).free
     assert int(figures["freezeframe_collector_log_disk_free_bytes"]) == pytest.approx(free, rel=0.2)
     assert collector.reporter.status()["log"]["disk_free_bytes"] == pytest.approx(free, rel=0.2)
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_sender_learns_from_an_empty_request_that_it_talks_to_a_collector(
+    start_collector: Callable[..., Any], protocol: str
+) -> None:
+    """It sends marks of runs that began to no one else."""
+    collector = start_collector()
+    port = collector.http_port if protocol == "http" else collector.grpc_port
+    wire = (HttpWire if protocol == "http" else GrpcWire)(Destination(endpoint=f"http://127.0.0.1:{port}"))
+    assert (wire.is_collector, wire.send(b"", 10.0), wire.is_collector) == (None, 0, True)
+    wire.close()

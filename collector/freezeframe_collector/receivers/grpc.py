@@ -31,6 +31,7 @@ from freezeframe_collector.receivers.compression import decompress
 from freezeframe_collector.settings.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.settings.config import GrpcConfig
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.lifecycle import COLLECTOR_HEADER
 from freezeframe_schemas.otlp.decode import decode_traces
 
 _TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -218,6 +219,7 @@ class _Services(grpc.GenericRpcHandler):
 
     def _traces(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
         outcome = self._export(messages, context, decode_traces)
+        context.set_trailing_metadata(((COLLECTOR_HEADER, "1"),))
         if not outcome.rejected:
             return _EMPTY_ANSWER
         partial = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)

@@ -31,6 +31,7 @@ from freezeframe_collector.settings.auth import Authenticator, UnauthenticatedEr
 from freezeframe_collector.settings.config import HttpConfig
 from freezeframe_schemas.decompression import UnpacksTooFarError
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.lifecycle import COLLECTOR_HEADER
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.json_body import decode_json_traces
 from freezeframe_schemas.same_origin import is_loopback
@@ -127,7 +128,9 @@ class HttpReceiver:
         try:
             with self._bodies.lease(f"{request.remote} {tenant}") as lease:
                 body = await self._read(request, lease)
-                return await self._work(kind, body, encoding, tenant, decoder, signal, lease)
+                answer = await self._work(kind, body, encoding, tenant, decoder, signal, lease)
+                answer.headers[COLLECTOR_HEADER] = "1"
+                return answer
         except BusyError as error:
             agent = request.headers.get("User-Agent", "")
             return _refuse(kind, 503 if agent.startswith(_GIVES_UP_ON_429) else 429, _GRPC_EXHAUSTED, error)

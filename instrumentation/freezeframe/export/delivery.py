@@ -25,6 +25,7 @@ from freezeframe.export.otlp import encode_request
 from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.data_directory import is_chosen
 from freezeframe_schemas.exchange import without_bodies
+from freezeframe_schemas.lifecycle import is_pending
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token, whose_port
 from freezeframe_schemas.span import SpanRecord
 
@@ -64,6 +65,8 @@ class Wire(Protocol):
 
     target: str
     """Host, port and path, for messages."""
+    is_collector: bool | None
+    """Its last answer was a freezeframe collector's; None before the first."""
 
     def send(self, body: bytes, timeout_s: float) -> int:
         """Send one request and return how many of its spans the collector set aside.
@@ -116,8 +119,12 @@ def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
 class CollectorExporter:
     """Delivers batches over a `Wire`."""
 
-    def __init__(self, wire: Wire, compress: Callable[[bytes], bytes], request_timeout_s: float) -> None:
+    def __init__(
+        self, wire: Wire, compress: Callable[[bytes], bytes], request_timeout_s: float, *, asks_who: bool = False
+    ) -> None:
+        """`asks_who`: the address may be any backend's, which is not sent the marks of runs that began."""
         self._wire = wire
+        self._asks_who = asks_who
         self._compress = compress
         self._request_timeout_s = request_timeout_s
         # Senders that lost the same collector must not come back in step. A separate generator leaves the application's alone.
@@ -133,8 +140,14 @@ class CollectorExporter:
         Raises:
             Unreachable: it was not accepted before the deadline.
         """
+        marks = 0
+        if self._asks_who and not self._takes_marks(records, deadline):
+            own = [record for record in records if not is_pending(record)]
+            marks, records = len(records) - len(own), own
+            if not own:
+                return BatchResult(delivered=marks)
         try:
-            return self.post(encode_request(records), len(records), deadline)
+            return self.post(encode_request(records), len(records), deadline) + BatchResult(delivered=marks)
         except TooLarge as error:
             if len(records) > 1:
                 half = len(records) // 2
@@ -146,6 +159,15 @@ class CollectorExporter:
             return self.export([lean], deadline)
         except Refused as error:
             return BatchResult(failed=len(records), why=str(error))
+
+    def _takes_marks(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> bool:
+        """Return whether the receiver knows pending spans; ask it by an empty request if some are to be sent first."""
+        if self._wire.is_collector is None and any(map(is_pending, records)):
+            try:
+                self.post(b"", 0, deadline)
+            except Refused:
+                return False
+        return self._wire.is_collector is not False
 
     def post(self, body: bytes, spans: int, deadline: BatchDeadline) -> BatchResult:
         """Send an encoded request with this many spans; retry as long as the deadline allows.

@@ -10,6 +10,7 @@ from freezeframe.export.delivery import DeliveryError, Destination, Refused, Too
 from freezeframe.export.otlp_http import HOW_TO_GET_IN, rejected_spans
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.installing import install_command
+from freezeframe_schemas.lifecycle import COLLECTOR_HEADER
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
@@ -31,6 +32,7 @@ class GrpcWire:
         parts = urlsplit(to.endpoint)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 4317
         self.target = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+        self.is_collector: bool | None = None
         self._own = to.own
         self._secure = parts.scheme == "https"
         self._tls = to.tls
@@ -52,7 +54,10 @@ class GrpcWire:
         except OSError as error:  # a certificate or key is just being renewed
             raise TryAgain(f"{type(error).__name__}: {error}") from error
         try:
-            return rejected_spans(call(body, timeout=timeout_s, metadata=(*self._metadata, *self._local_token())))
+            token = self._local_token()
+            answer, ended = call.with_call(body, timeout=timeout_s, metadata=(*self._metadata, *token))
+            self.is_collector = any(name == COLLECTOR_HEADER for name, _ in ended.trailing_metadata() or ())
+            return rejected_spans(answer)
         except grpc.RpcError as error:
             explained = self._explain(error, len(body))
             if isinstance(explained, TryAgain):

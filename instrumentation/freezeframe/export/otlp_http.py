@@ -9,6 +9,7 @@ from typing import Any, Final
 from freezeframe._config import TRACES_PATH
 from freezeframe._guard import guard, log_once, logger
 from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
+from freezeframe_schemas.lifecycle import COLLECTOR_HEADER
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
@@ -37,6 +38,7 @@ class HttpWire:
         path = parts.path or TRACES_PATH
         self._path = f"{path}?{parts.query}" if parts.query else path
         self.target = f"{self._host}:{self._port}{path}"
+        self.is_collector: bool | None = None
         self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(to.headers)}
         self._own = to.own
         self._is_given = any(name.lower() == "authorization" for name in self._headers)
@@ -69,6 +71,7 @@ class HttpWire:
             self.close()
             raise TryAgain(f"{type(error).__name__}: {error}") from error
         if response.status < 300:
+            self.is_collector = response.getheader(COLLECTOR_HEADER) is not None
             return _rejected_spans(answer, response.getheader("Content-Type") or "")
         self.close()
         reason = f"answered {response.status}{HOW_TO_GET_IN if response.status == _UNAUTHORIZED else ''}"

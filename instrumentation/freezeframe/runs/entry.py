@@ -202,6 +202,9 @@ class EntryScope:
                 payload.error = None if error is None else values.encode_exception(error, yields)
                 payload.exchanges = self._recorder.sink.counted(span)
                 payload.note_draws()
+                if (hiding := self._recorder.describe_spans) is not None:
+                    shown: Any = hiding.of(payload.messages())
+                    span.set_attributes(shown)
                 self._recorder.sink.expect(span, payload)
         with guard("entry.end"):
             span.end()

@@ -18,6 +18,7 @@ from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import hash_seed
 from freezeframe.context.program import is_started_by_another
+from freezeframe.runs.entry_messages import messages_of_entry
 from freezeframe.runs.streams import application_texts
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe_schemas import genai, values
@@ -202,4 +203,10 @@ class EntryPayload:
             genai.FLAGS: values.encode(dict(self.flags)),
         }
         present = {name: value for name, value in optional.items() if value is not None}
-        return None, {**own, **attributes, **present}
+        return None, {**own, **self.messages(), **attributes, **present}
+
+    def messages(self) -> dict[str, str]:
+        """Return the attributes for the input and the outcome as messages, where they are."""
+        with guard("entry.messages"):
+            return messages_of_entry(self._point.input, self.output)
+        return {}

@@ -18,15 +18,15 @@ PREVIEW_CHARS: Final = 80
 _INPUTS: Final = (
     genai.TOOL_CALL_ARGUMENTS,
     genai.RETRIEVAL_QUERY,
-    genai.INPUT_MESSAGES,
     genai.ENTRY_INPUT,
+    genai.INPUT_MESSAGES,
     genai.REQUEST_BODY,
 )
 _OUTPUTS: Final = (
     genai.TOOL_CALL_RESULT,
+    genai.ENTRY_OUTPUT,
     genai.OUTPUT_MESSAGES,
     genai.RETRIEVAL_DOCUMENTS,
-    genai.ENTRY_OUTPUT,
     genai.RESPONSE_BODY,
     genai.ERROR_CHAIN,
 )
