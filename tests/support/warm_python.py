@@ -5,17 +5,16 @@ Importing the OpenAI and Anthropic SDKs costs seconds of CPU time, and a fuzz st
 program is a separate process, with its own environment, working directory, streams and exit status. It shares with its siblings
 the imported modules, and the seed of ``hash``.
 
-    python -IS warm_python.py --serve SOCKET     the server that forks (started by `WarmPython`)
-    python -IS warm_python.py SOCKET ARGUMENT... what the stand-in runs: hands its streams to the server and waits
+    python -IS warm_python.py SOCKET             the server that forks (started by `WarmPython`)
+    python -IS ask_warm_python.py SOCKET ARG...  what the stand-in runs: hands its streams to the server and waits
 """
 
 from __future__ import annotations
 
-import array
 import atexit
 import contextlib
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import runpy
@@ -33,8 +32,8 @@ from types import ModuleType, TracebackType
 from typing import Any, Final, NoReturn
 
 _LENGTH: Final = struct.Struct("!i")
-_PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 _STREAMS: Final = (0, 1, 2)
+_ASK: Final = Path(__file__).with_name("ask_warm_python.py").resolve()
 _STAND_IN: Final = """\
 #!/bin/sh
 case "$1" in
@@ -56,9 +55,9 @@ class WarmPython:
 
     def __enter__(self) -> WarmPython:
         script = Path(self.executable)
-        script.write_text(_STAND_IN.format(python=sys.executable, ask=f"-IS {Path(__file__).resolve()} {self._socket}"))
+        script.write_text(_STAND_IN.format(python=sys.executable, ask=f"-IS {_ASK} {self._socket}"))
         script.chmod(0o755)
-        self._server = subprocess.Popen([sys.executable, __file__, "--serve", self._socket], stdout=subprocess.PIPE)
+        self._server = subprocess.Popen([sys.executable, __file__, self._socket], stdout=subprocess.PIPE)
         assert self._server.stdout is not None
         assert self._server.stdout.readline() == b"ready\n", "the warm Python did not start"
         return self
@@ -67,27 +66,6 @@ class WarmPython:
         if self._server is not None:
             self._server.kill()
             self._server.communicate()
-
-
-def ask(path: str, arguments: list[str]) -> int:
-    """Let the server run Python with these arguments instead of this process; return the exit status."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
-    request = json.dumps({"arguments": arguments, "environment": dict(os.environ), "cwd": os.getcwd()}).encode()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        socket.send_fds(connection, [_LENGTH.pack(len(request))], list(_STREAMS))
-        connection.sendall(request)
-        (program,) = _LENGTH.unpack(connection.recv(_LENGTH.size))
-        for number in _PASSED_ON:
-            signal.signal(number, lambda number, _: os.kill(program, number))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-        answer = connection.recv(_LENGTH.size)
-    status = _LENGTH.unpack(answer)[0] if answer else 1
-    if status < 0:  # ended by a signal: so is this process
-        with contextlib.suppress(OSError):  # SIGKILL has no handler
-            signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    return status
 
 
 def serve(path: str) -> dict[str, Any]:
@@ -165,7 +143,8 @@ def _read_request(connection: socket.socket) -> dict[str, Any] | None:
         for stream in streams:
             os.close(stream)
         return None
-    return {**json.loads(text), "streams": list(array.array("i", streams))}
+    arguments, environment, cwd = marshal.loads(text)
+    return {"arguments": arguments, "environment": environment, "cwd": cwd, "streams": list(streams)}
 
 
 def _warm_up() -> None:
@@ -185,7 +164,7 @@ def _warm_up() -> None:
 
     del httpcore2, httpx, time_machine
     for package in (freezeframe, freezeframe_replay.engine, freezeframe_replay.process):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("_inject", "_cli")):
                 importlib.import_module(module.name)
     Aliaser(load_policy(), {}).alias("John Miller")
@@ -263,7 +242,4 @@ def run_to_the_end(program: dict[str, Any]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--serve":
-        run_to_the_end(serve(sys.argv[2]))
-    else:
-        sys.exit(ask(sys.argv[1], sys.argv[2:]))
+    run_to_the_end(serve(sys.argv[1]))
