@@ -150,21 +150,19 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping
     lines = [_line(client, rows[client.name], structure, reasons) for client in all_clients() if client.name in rows]
     cells = [cell for row in rows.values() for cell in row["cells"].values() if "why" not in cell]
     good = sum(cell["captured"] and cell["replayed"] for cell in cells)
-    notes = [f"* {client.name}: {client.note}" for client in all_clients() if client.note]
+    notes = [f"* {', '.join(names)}: {note}" for note, names in _notes().items()]
     return "\n".join(
         [
             "# What was tried",
             "",
             "Real client libraries, recorded traffic of providers, and thirty situations in which replays are",
-            "known to break. The tests write this page.",
+            "known to break. Tests write this page.",
             "",
             "## Clients",
             "",
-            "Each cell is one or several uses of the real library against recorded provider answers, and has two",
-            "marks: **captured byte-exact** (the application gets what it gets without us, and the spans have the",
-            "bytes that crossed, of each attempt, and of a cut answer as much as came), and **replayed equal**",
-            f"(with the provider gone, the application gets the same again, no tool called). {good} of {len(cells)} cells have",
-            "both. A number says why there is nothing to try.",
+            "Each cell is one or several uses of the real library against recorded provider answers. A mark",
+            "means **captured byte-exact**, each attempt and cut answer included, and **replayed equal**, with the",
+            f"provider gone and no tool called. {good} of {len(cells)} cells have it. A number says why there is none.",
             "",
             f"| client | version | {' | '.join(column.value for column in Column)} | structure | through |",
             f"|---|---|{'---|' * (len(Column) + 1)}---|",
@@ -172,21 +170,14 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping
             "",
             *[f"{number}. {reason}" for number, reason in enumerate(reasons, 1)],
             "",
-            "*structure* is a team of agents with OpenInference's instrumentor of the framework: each call is",
-            "recorded once and names its agent, and replays without the instrumentor as it does with it",
-            f"({_tried(structure)}).",
-            "",
-            "*errors* are a refusal that was recorded from the provider, an answer that is cut, and a stream that",
-            "is cut; *tools* of a framework are a call that works and one that raises.",
+            "*structure*: a team of agents with OpenInference's instrumentor; each call is recorded once and names its",
+            f"agent ({_tried(structure)}). *errors*: a recorded",
+            "refusal, a cut answer, a cut stream. *tools* of a framework: a call that works and one that raises.",
             "",
             *notes,
             "",
-            "**Not captured:** model calls over gRPC as model calls (Vertex AI, Gemini, x.ai: recorded and served",
-            "as plain calls), gRPC on asyncio with interceptors, WebSocket sessions, pycurl.",
-            "`freezeframe.doctor()` names those that are installed. Mark the function that calls them with",
-            "`@freezeframe.tool`; otherwise the run has them among its gaps and is not hermetic. Changes that a",
-            "tool makes to an object of the program, other than through its result, do not happen in a replay,",
-            "except the session state of Google ADK and the agent state of Strands.",
+            "**Not captured:** model calls over gRPC as model calls (Vertex AI, Gemini, x.ai: recorded as plain",
+            "calls), gRPC on asyncio with interceptors, WebSocket sessions, pycurl: [what to do](capture.md#what-is-not).",
             "",
             "## Recorded traffic through the providers' own SDKs",
             "",
@@ -201,6 +192,15 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping
             ],
         ]
     )
+
+
+def _notes() -> Mapping[str, list[str]]:
+    """Return the clients that share a note, by note."""
+    notes: dict[str, list[str]] = {}
+    for client in all_clients():
+        for note in client.note.split("; ") if client.note else ():
+            notes.setdefault(note, []).append(client.name)
+    return notes
 
 
 def _tried(structure: Mapping[str, Row]) -> str:
@@ -218,7 +218,8 @@ def _mark(cell: Cell | None, reasons: list[str]) -> str:
     if cell is None:
         return "not run"
     if "why" not in cell:
-        return " ".join("✓" if cell[half] else "✗" for half in ("captured", "replayed"))
+        marks = ["✓" if cell[half] else "✗" for half in ("captured", "replayed")]
+        return "✓" if "✗" not in marks else " ".join(marks)
     if cell["why"] not in reasons:
         reasons.append(cell["why"])
     return f"({reasons.index(cell['why']) + 1})"
