@@ -259,6 +259,7 @@ def start_recording(
     """Build recorder, processor and queue around an exporter, and switch the seams to recording."""
     from freezeframe.context.environment import environment_attributes
     from freezeframe.context.structure import AgentStructure
+    from freezeframe.export.call_metrics import CallMetrics
     from freezeframe.export.export_queue import ExportQueue
     from freezeframe.export.sampling import RunSampling
     from freezeframe.export.tracing import CaptureProcessor, OwnIds
@@ -276,6 +277,7 @@ def start_recording(
         batch_interval_s=settings.batch_interval_s,
         export_timeout_s=settings.export_timeout_s,
         hiding=hiding,
+        note_call=CallMetrics().note if switch.serving() is None else None,  # a replay's calls cost nothing
     )
     sampling = None
     if settings.sample < 1:

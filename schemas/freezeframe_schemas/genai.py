@@ -103,6 +103,12 @@ OPENAI_SYSTEM_FINGERPRINT: Final = "openai.response.system_fingerprint"
 OPENAI_API_TYPE: Final = "openai.api.type"
 MCP_METHOD: Final = "mcp.method.name"
 MCP_SESSION_ID: Final = "mcp.session.id"
+MCP_PROTOCOL_VERSION: Final = "mcp.protocol.version"
+JSONRPC_REQUEST_ID: Final = "jsonrpc.request.id"
+NETWORK_TRANSPORT: Final = "network.transport"
+METRIC_TOKENS: Final = "gen_ai.client.token.usage"
+METRIC_DURATION: Final = "gen_ai.client.operation.duration"
+TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - no secret
 
 OP_CHAT: Final = "chat"
 OP_TEXT_COMPLETION: Final = "text_completion"

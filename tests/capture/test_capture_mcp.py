@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from capture_replay import replaying
+from clients.client import World
+from clients.libraries.mcp import by_http, by_sse, by_stdio, over_http, over_sse
 from mcp import StdioServerParameters
 from mcp.client.session import ClientSession
 from mcp.client.stdio import stdio_client
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import JSONRPCRequest
 
 import freezeframe
 from freezeframe.testing import capture
@@ -39,6 +44,14 @@ def broken() -> str:
 
 server.run("stdio")
 '''
+
+
+class Loopback(World):
+    """The world of a trial with a server."""
+
+    def __init__(self, server: str | None = None) -> None:
+        super().__init__(0)
+        self.server = server or ""
 
 
 @pytest.mark.proof("seam rpc.mcp")
@@ -71,3 +84,32 @@ async def test_a_stdio_server_is_recorded_and_then_not_needed(tmp_path: Path) ->
     assert [span.text(genai.TOOL_NAME) for span in calls] == ["get_order", "get_order", "broken"]
     assert [span.name for span in calls] == ["tools/call get_order", "tools/call get_order", "tools/call broken"]
     assert calls[0].text(genai.TOOL_CALL_ARGUMENTS) == '{"order_id": "AC-1"}'
+
+
+@pytest.mark.parametrize(
+    ("use", "server", "transport", "has_session"),
+    [(by_stdio, None, "pipe", False), (by_http, over_http, "tcp", True), (by_sse, over_sse, "tcp", False)],
+)
+async def test_a_request_has_the_attributes_of_its_connection(
+    use: Any, server: Any, transport: str, has_session: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of the request is the one that the SDK sends."""
+    numbers: list[str] = []
+    write = JSONRPCDispatcher._write
+
+    async def watched(self: Any, message: Any, *rest: Any) -> None:
+        if isinstance(message, JSONRPCRequest):
+            numbers.append(str(message.id))
+        await write(self, message, *rest)
+
+    monkeypatch.setattr(JSONRPCDispatcher, "_write", watched)
+    with capture() as captured:
+        with nullcontext() if server is None else server(Loopback()) as address:
+            await use(Loopback(address))
+        spans = [span for span in captured.spans if span.text(genai.EXCHANGE_KIND) == Kind.MCP.value]
+    assert spans[0].text(genai.MCP_METHOD) == "initialize"
+    assert [span.text(genai.JSONRPC_REQUEST_ID) for span in spans] == numbers
+    assert {span.text(genai.NETWORK_TRANSPORT) for span in spans} == {transport}
+    assert all((span.text(genai.MCP_PROTOCOL_VERSION) or "").startswith("202") for span in spans)
+    [session] = {span.text(genai.MCP_SESSION_ID) for span in spans[1:]}
+    assert (session is not None) is has_session

@@ -11,12 +11,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+import httpx
 import opentelemetry.semconv._incubating.attributes as incubating
 import opentelemetry.semconv.attributes as stable
 import pytest
+from bare_spans import bare_span
+from capture_provider import Provider
+from opentelemetry.metrics import NoOpMeter
 from recorded_exchanges import Recorded
 
+import freezeframe
+from freezeframe.export.call_metrics import CallMetrics
+from freezeframe.seams.recorder.enrich import describe_exchange
+from freezeframe.testing import capture
 from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, Kind, Request
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.wire import find_dialect, generic
 
@@ -27,6 +36,7 @@ TYPES: Final[Mapping[str, Any]] = {
     "string": str,
     "int": int,
     "double": float,
+    "boolean": bool,
     "string[]": (tuple, list),
     "any": str,
 }
@@ -38,7 +48,7 @@ NEWER: Final = frozenset(
         genai.PROMPT_VERSION,
     }
 )
-"""Names that only the conventions' own repository has; the package and the copied registry are older."""
+"""Names of the conventions' package of today; the copied registry is older than these."""
 
 
 def _registered(*packages: ModuleType) -> Iterator[str]:
@@ -69,8 +79,61 @@ def test_each_value_has_the_registered_type_and_is_a_registered_member(exchanges
         if isinstance(expected, list):
             assert value in {*expected, generic.OPERATION, genai.OP_INVOKE_WORKFLOW}, (source, name, value)
         else:
-            assert isinstance(value, TYPES[expected]) and not isinstance(value, bool), (source, name, value)
+            assert isinstance(value, TYPES[expected]), (source, name, value)
+            assert isinstance(value, bool) is (expected == "boolean"), (source, name, value)
     assert len(seen) > 20
+
+
+def test_a_span_of_each_kind_has_registered_attributes_and_types() -> None:
+    """Of a run that calls a model, a tool, a retriever and an MCP server."""
+    with Provider() as provider, capture() as captured:
+        answer("where?", provider.url)
+        spans = {str(span.attributes.get(genai.OPERATION_NAME)): span for span in captured.spans}
+    mcp = Exchange(kind=Kind.MCP, name="tools/call", seam="mcp", request=Request(body=MCP_CALL))
+    name, attributes = describe_exchange({}, mcp, None)
+    found = {**{span.name: span.attributes for span in spans.values()}, name: attributes}
+    assert sorted(found) == ["answer", "chat gpt-4o", "execute_tool look_up", "retrieval find", "tools/call add"]
+    for where, described in found.items():
+        for attribute, value in described.items():
+            if attribute.startswith(("gen_ai.", "mcp.")) and attribute not in NEWER:
+                expected = REGISTRY[attribute]
+                is_right = value in expected if isinstance(expected, list) else isinstance(value, TYPES[expected])
+                assert is_right, (where, attribute, value)
+
+
+def test_the_metrics_have_the_registered_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, str]] = []
+
+    class Meter(NoOpMeter):
+        def create_histogram(self, name: str, unit: str = "", *rest: Any, **more: Any) -> Any:
+            made.append((name, unit))
+            return super().create_histogram(name, unit)
+
+    def get_meter(name: str, *_: str, **__: str) -> Meter:
+        return Meter(name)
+
+    monkeypatch.setattr("opentelemetry.metrics.get_meter", get_meter)
+    CallMetrics().note(bare_span(attributes={genai.EXCHANGE_KIND: Kind.MODEL.value, genai.OPERATION_NAME: genai.OP_CHAT}))
+    assert dict(made) == json.loads((DATA / "semconv_genai" / "metrics.json").read_text())
+
+
+MCP_CALL: Final = b'{"args": [], "kwargs": {"name": "add", "arguments": {"a": 1}}}'
+
+
+@freezeframe.tool
+def look_up(place: str) -> str:
+    return place
+
+
+@freezeframe.retriever
+def find(query: str) -> list[dict[str, str]]:
+    return [{"id": "1", "content": query}]
+
+
+@freezeframe.run(agent=True)
+def answer(question: str, url: str) -> str:
+    httpx.post(f"{url}/v1/chat/completions", json={"model": "gpt-4o", "messages": [{"role": "user", "content": question}]})
+    return f"{look_up(question)} {find(question)}"
 
 
 def _written(exchanges: Sequence[Recorded]) -> Iterator[tuple[str, str, Any]]:

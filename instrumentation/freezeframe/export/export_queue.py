@@ -198,7 +198,9 @@ class ExportQueue:
         batch_interval_s: float,
         export_timeout_s: float,
         hiding: Hiding | None = None,
+        note_call: Callable[[SpanRecord], None] | None = None,
     ) -> None:
+        """`note_call`: takes each span that was recorded here, before anything is hidden; it may raise."""
         self.counts = DeliveryCounts()
         self.exporter = exporter
         self._environment = environment
@@ -207,6 +209,7 @@ class ExportQueue:
         self._batch_interval_s = batch_interval_s
         self._export_timeout_s = export_timeout_s
         self._hiding = hiding
+        self._note_call = note_call
         self._extra: Attributes | None = None
         self._call_ids = CallIds()
         self._resources: dict[int, tuple[Any, Resource]] = {}
@@ -454,6 +457,9 @@ class ExportQueue:
             record = record_from_span(span, self._resource(span), payload)
             if payload is not None:
                 record = self._call_ids.link(record)
+                if self._note_call is not None:
+                    with guard("metrics"):
+                        self._note_call(record)
             if self._hiding:
                 record = replace(record, attributes=self._hiding.of(record.attributes))
         return record

@@ -81,6 +81,7 @@ SEAMS: Final = (
     Seam("mcp.shared.session", "rpc.mcp", "mcp", "requests of sessions"),
     Seam("mcp.client.stdio", "rpc.mcp", "mcp", "servers over stdio"),
     Seam("mcp.client.sse", "rpc.mcp", "mcp", "servers over SSE"),
+    Seam("mcp.client.streamable_http", "rpc.mcp", "mcp", "servers over HTTP"),
     Seam("pydantic_ai.tool_manager", "frameworks.pydantic_ai", "pydantic-ai-slim", "tools of agents"),
     Seam("crewai.tools.base_tool", "frameworks.crewai", "crewai", "tools"),
     Seam("crewai.tools.structured_tool", "frameworks.crewai", "crewai", "structured tools"),

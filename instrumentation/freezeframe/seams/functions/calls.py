@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, Self, TypeVar
@@ -50,6 +50,8 @@ class FunctionCall:
     call_id: str | None = None
     functions: tuple[FunctionType, ...] = ()
     """The application's functions that answer the call."""
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Attributes of its span that are no part of the call itself."""
     changed: Changes | None = None
     """Reports, after the call, effects that a replay lacks because it does not run the function."""
 
@@ -305,6 +307,7 @@ def _start(describe: Describe) -> Recording | None:
             request=Request(),
             request_body=Body(recorder.settings.max_body_bytes, call.body.encode()),
             call_id=call.call_id,
+            facts=call.facts,
             code=partial(code_of, call.functions) if call.functions else None,
         )
         run = current_place().run

@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
@@ -45,6 +45,8 @@ EXCHANGE_SEQUENCE: Final = itertools.count()
 
 _FIRST_ERROR_STATUS: Final = 400
 _TOOLS: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
+
+_NO_FACTS: Final[Mapping[str, str]] = {}
 
 Held = Callable[[], list[Callable[[], None]] | None]
 """Returns the work to do at the first call, which makes it a run; None if it is one already."""
@@ -107,9 +109,13 @@ class Recorder:
         dialect: str | None = None,
         provider: str | None = None,
         call_id: str | None = None,
+        facts: Mapping[str, str] = _NO_FACTS,
         code: Callable[[], FunctionCode | None] | None = None,
     ) -> Recording | None:
-        """Open the span of one exchange. None if the run is not sampled, or the program asked for silence."""
+        """Open the span of one exchange, with these facts as attributes.
+
+        None if the run is not sampled, or the program asked for silence.
+        """
         import opentelemetry.trace as trace
 
         if kind not in (Kind.MODEL, Kind.HTTP) and is_suppressed():  # the seams of these know whose silence it is
@@ -121,7 +127,7 @@ class Recorder:
             name,
             context=context,
             kind=trace.SpanKind.CLIENT if remote else trace.SpanKind.INTERNAL,
-            attributes=attributes,
+            attributes={**attributes, **facts} if facts else attributes,
         )
         if not span.is_recording():
             return None
