@@ -1,9 +1,11 @@
-"""Labels and notes of the pages, over a running collector: redacted as the run is, and found by SQL."""
+"""Labels and notes of the pages and the command line, over a running collector: redacted as the run is, and found by SQL."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from handmade_runs import TRACE, make_run, model_call, tool_call
 from running_collector import CollectorProcess
 
+from freezeframe_replay.cli import main
 from freezeframe_replay.local.administration import administration
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service.app import make_app
+from freezeframe_schemas import genai
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
+from freezeframe_schemas.span import Event
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400), pytest.mark.usefixtures("warm_python")]
 
@@ -79,3 +84,34 @@ async def test_a_label_of_the_page_is_redacted_as_its_run_and_found_by_sql(colle
         assert (await client.post(api, json={"label": "two words"})).status == 400
     administration(home)({"action": "delete", "run": TRACE})
     assert collector.rows(labels) == []
+
+
+@pytest.mark.proof("command runs label", "command experiment judge")
+def test_a_label_of_the_command_line_is_redacted_and_compared_with_a_judge(
+    collector: CollectorProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the run and on a step, by the first digits of its id; wrong use is refused; the judge's verdict stands next to it."""
+    monkeypatch.setenv("FREEZEFRAME_DATA", str(collector.data))
+    asked = "SELECT step, label, explanation, author != '' FROM scores ORDER BY step NULLS FIRST"
+    assert main(["runs", "label", TRACE[:8], "bad", "--note", NOTE]) == 0
+    assert main(["runs", "label", "last", "own-word", "--step", "2"]) == 0
+    (of_run, of_step) = collector.rows(asked)
+    assert of_run[:2] == [None, "bad"] and "keller" not in of_run[2] and "about A-1057" in of_run[2]
+    assert of_step == [2, "own-word", "", 1]
+    verdict = {genai.EVALUATION_NAME: "correctness", genai.EVALUATION_VALUE: 0.9}
+    event = Event(time_unix_nano=5, name=genai.EVALUATION_EVENT, attributes=verdict)
+    judge = make_run(model_call("Where?", "There."))[0]
+    collector.post([replace(judge, span_id="9" * 16, parent_span_id=judge.span_id, attributes={}, events=(event,))])
+    collector.flush()
+    capsys.readouterr()
+    assert main(["experiment", "judge", "correctness"]) == 0
+    printed = capsys.readouterr().out
+    assert "correctness: agrees with 0 of 1 label by hand (0%), kappa 0.00" in printed
+    assert f"differ: run {TRACE[:12]}" in printed
+    assert main(["experiment", "judge", "correctness", "--high-is-bad", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["agreed"] == 1
+    assert main(["experiment", "judge", "tone"]) == 125
+    assert main(["runs", "label", TRACE, "--remove"]) == 0
+    assert [row[1] for row in collector.rows(asked)] == ["", "own-word"]
+    for wrong in ([], ["two words"], ["good", "--step", "9"], ["good", "--remove"]):
+        assert main(["runs", "label", TRACE, *wrong]) == 1, wrong

@@ -23,7 +23,7 @@ from freezeframe_collector.store import Rejected, Store
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind
 from freezeframe_schemas.otlp.decode import decode_traces
-from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.span import Event, SpanRecord, StatusCode
 from freezeframe_schemas.tables.views import views
 from freezeframe_schemas.vendors.normalise import normalise
 
@@ -39,6 +39,7 @@ MANY = 6
 """Number of items from which a list is shown by its length and hash."""
 VIEWS = sorted({re.findall(r"VIEW \{db\}\.(\w+)", sql)[0] for _, sql in views()} - {"search"})
 DATABASE = "golden_views"
+VERDICT = {genai.EVALUATION_NAME: "helpful", genai.EVALUATION_VALUE: 0.25, genai.EVALUATION_LABEL: "no"}
 DOCUMENTS = '[{"id": "chunk-7", "score": 0.5, "content": "thirty days"}, {"document_id": "returns.md", "content": "none"}]'
 
 
@@ -116,6 +117,7 @@ def odd_run() -> list[SpanRecord]:
                 tool.with_attributes({genai.TENANT: "acme", genai.TOOL_NAME: "refund", genai.ERROR_TYPE: "TimeoutError"}),
                 status_code=StatusCode.ERROR,
                 status_message="no answer within 5 s",
+                events=(Event(time_unix_nano=10**18, name=genai.EVALUATION_EVENT, attributes=VERDICT),),
             ),
         )
     ]

@@ -48,6 +48,9 @@ BELOW: Final[Mapping[str, Mapping[str, str]]] = {
         "setup": "Point Claude Code, Codex or Gemini CLI at the collector.",
         "drain": "Send the spans that were spooled while the collector was down.",
     },
+    "runs": {
+        "label": "Label a run or a step by hand: good, bad, or a word of your own.",
+    },
     "replay": {
         "serve": "Answer a program in any language from a recorded run, over HTTP.",
         "bisect": "Find the first commit whose code diverges from a recorded run.",
@@ -56,6 +59,7 @@ BELOW: Final[Mapping[str, Mapping[str, str]]] = {
         "dataset": "Save a set of runs as a folder of fixtures.",
         "fork": "Write a fixture of a run with one thing changed.",
         "fuzz": "Perturb a run slightly, many times, and report what flips it.",
+        "judge": "Compare a judge's verdicts with labels by hand: agreement, kappa.",
         "canary": "Ask recorded questions again, live, and report what drifted.",
     },
     "fixture": {
@@ -115,6 +119,7 @@ MEANT: Final = {
         "doctor": "check version config",
         "experiment fork": "edit patch",
         "step": "debug",
+        "runs label": "annotate rate score tag",
         "store delete --person": "forget erase",
     }.items()
     for word in words.split()

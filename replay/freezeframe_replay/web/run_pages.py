@@ -326,7 +326,8 @@ class Scale:
         self._spans = {span.span_id: span for span in run.spans}
         self._exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
         self._start = min(span.start_time_unix_nano for span in run.spans)
-        self.length_ns = max(max(span.end_time_unix_nano for span in run.spans) - self._start, 1)
+        ends = [span.end_time_unix_nano for span in run.spans if span.name != genai.EVALUATION_EVENT]  # may be days later
+        self.length_ns = max(max(ends, default=0) - self._start, 1)
 
     def bar(self, node: Node) -> dict[str, Any]:
         """Return the place of a node's bar, and of the first chunk in it."""

@@ -3,6 +3,7 @@
 Some instrumentations send the content of a call not on its span but in separate log records (semantic conventions 1.28 to
 1.36, and ``gen_ai.client.inference.operation.details`` today). The record may come before or after the span, in another
 request. So it is kept as a separate span, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
+A verdict (`genai.EVALUATION_EVENT`) is an event of that span, as it would be on the span that was judged.
 Coding agents report everything they do in log records, without spans: `sessions` makes runs of them. Every other log record is
 counted and dropped: the collector does not keep logs.
 
@@ -26,7 +27,7 @@ from freezeframe_schemas.otlp.count import LOGS, refuse_too_many
 from freezeframe_schemas.otlp.decode import Decoded, Limits, SpanFault, decode_value
 from freezeframe_schemas.otlp.json_body import parse_json, with_note
 from freezeframe_schemas.otlp.sessions import in_session, is_kept
-from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
+from freezeframe_schemas.span import AttributeValue, Event, Resource, Scope, SpanRecord
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 _OLD_EVENT_NAME: Final = "event.name"
+_OF_VERDICT: Final = (genai.EVALUATION_NAME.removesuffix("name"), genai.RESPONSE_ID, genai.ERROR_TYPE)
 _TIME_LIMIT: Final = 1 << 63
 _JSON_DETAIL: Final = "a field has a form that OTLP/JSON does not allow"
 _M = TypeVar("_M", bound="Message")
@@ -191,7 +193,8 @@ def _placed(record: LogRecord, resource: Resource, scope: Scope, limits: Limits)
     ids = {"trace_id": span.trace_id[:32], "span_id": span.parent_span_id[:16]}
     if len(span.trace_id) != 32 and agent is not None:
         return SpanFault(reason="event without a session", detail="the log record has no session id, and no trace id", **ids)
-    if len(span.trace_id) != 32 or (len(span.parent_span_id) != 16 and agent is None):
+    needs_span = agent is None and name != genai.EVALUATION_EVENT  # a run as a whole can be judged
+    if len(span.trace_id) != 32 or (len(span.parent_span_id) != 16 and needs_span):
         return SpanFault(reason="event without a span", detail="the log record has no trace id or no span id", **ids)
     return span
 
@@ -222,6 +225,10 @@ def _span(record: LogRecord, name: str, resource: Resource, scope: Scope) -> Spa
     attributes[genai.EVENT_NAME] = name
     if record.body.WhichOneof("value"):
         attributes[genai.EVENT_BODY] = _text(decode_value(record.body))
+    events: tuple[Event, ...] = ()
+    if name == genai.EVALUATION_EVENT:
+        verdict = {key: attributes.pop(key) for key in [*attributes] if key.startswith(_OF_VERDICT)}
+        events = (Event(time_unix_nano=_time(record), name=name, attributes=verdict),)
     # From the content: a record that is sent again gets the same id, so that it is recognised as a duplicate.
     span_id = hashlib.blake2b(record.SerializeToString(deterministic=True), digest_size=8).hexdigest()
     return SpanRecord(
@@ -233,6 +240,7 @@ def _span(record: LogRecord, name: str, resource: Resource, scope: Scope) -> Spa
         end_time_unix_nano=_time(record),
         flags=record.flags,
         attributes=attributes,
+        events=events,
         dropped_attributes_count=record.dropped_attributes_count,
         resource=resource,
         scope=scope,

@@ -6,7 +6,7 @@ SELECT
     s.run_hour AS run_hour,
     s.trace_id AS trace_id,
     min(s.start_time) AS start_time,
-    max(s.start_time + toIntervalNanosecond(s.duration_ns)) AS end_time,
+    maxIf(s.start_time + toIntervalNanosecond(s.duration_ns), s.name != '{EVALUATION_EVENT}') AS end_time,
     max(s.run_id) AS run_id,
     max(s.service) AS service,
     max(s.agent_name) AS agent,

@@ -1,7 +1,7 @@
 """Normalise: vendors' attributes to the pinned GenAI conventions, keeping the originals.
 
 Pure and idempotent: a derived value never replaces a sent one, and a normalised span is left alone. Anything
-that no dialect knows passes unchanged.
+that no dialect knows passes unchanged. Annotations become events: see `feedback`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 from freezeframe_schemas.vendors import DIALECTS, HISTORY
 from freezeframe_schemas.vendors.dialect import Dialect
+from freezeframe_schemas.vendors.feedback import with_evaluations
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import parse
 
@@ -24,6 +25,7 @@ def normalise(span: SpanRecord) -> SpanRecord:
     """Return the span with the GenAI attributes that its vendor's attributes imply."""
     if genai.NORMALISED_FROM in span.attributes:
         return span
+    span = with_evaluations(span)
     changes: dict[str, AttributeValue] = {}
     source = ""
     for dialect in _dialects_of(span):

@@ -23,6 +23,7 @@ SELECT
     s.lane AS lane,
     s.resend AS resend, -- Which retry this is; 0 for the first attempt
     s.tool_call_id AS tool_call_id,
+    s.response_id AS response_id,
     s.exact AS exact, -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
     s.start_time AS start_time,
     s.span_id AS span_id,
@@ -37,7 +38,7 @@ FROM (
     FROM (
         SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
             finish_reasons, ttft_s, input_preview, output_preview,
-            if(response_model != '', response_model, request_model) AS model, completion, lane, tool_call_id,
+            if(response_model != '', response_model, request_model) AS model, completion, lane, tool_call_id, response_id,
             multiIf(exchange_kind != '', exchange_kind, operation = '{OP_EXECUTE_TOOL}', 'tool', 'retrieval') AS kind,
             multiIf(exchange_kind = 'retrieval' AND data_source != '', data_source, tool_name != '', tool_name,
                 url != '', concat(http_method, ' ', path(url)), name) AS title,
@@ -48,7 +49,7 @@ FROM (
         UNION ALL
         SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
             finish_reasons, ttft_s, input_preview, output_preview,
-            if(response_model != '', response_model, request_model), '', '', '', 'model', name,
+            if(response_model != '', response_model, request_model), '', '', '', response_id, 'model', name,
             status = 'Error' OR ifNull(http_status, 0) >= 400, 0, 0, 0
         FROM {db}.call_rows FINAL
         WHERE shown
