@@ -13,22 +13,17 @@ from freezeframe_schemas.wire.registry import PROVIDERS, ROUTES
 _HEAD: Final = """\
 # Wire dialects
 
-A dialect reads the bytes of a provider's requests and answers into the attributes of the OpenTelemetry GenAI conventions. It
-is a pure function: capture uses it to name what it recorded, the collector to fill in what is missing, replay for keys and
-diffs. This page is written from the registry (`tests/support/dialects_page.py`); a test keeps it current.
+A dialect reads the bytes of a provider's requests and answers into the attributes of the OpenTelemetry GenAI conventions.
+Made by `python tests/support/dialects_page.py`; a test keeps it current.
 
-* Streamed and synchronous answers with the same content give the same attributes: a stream is first assembled into
-  the synchronous answer, and one reader handles both. A stream that was cut gives what arrived, without a finish reason.
+* A stream is assembled into the synchronous answer, so both give the same attributes. A cut one gives what arrived.
 * `gen_ai.response.finish_reasons` keeps the provider's word (`end_turn`); messages have the conventions' (`stop`).
-* Token totals are the conventions': input includes cached tokens, output includes thinking, however the provider adds up. The
-  provider's own usage object is kept verbatim in `freezeframe.usage`.
-* What has no attribute is kept: request fields in `freezeframe.request.parameters`, answer fields in
-  `freezeframe.response.details`, the provider's error in `freezeframe.response.error`, content that the conventions do not know
-  as generic parts, unknown keys of messages on the message. The exact bytes are on the exchange span in any case.
-* A stream is whole when its last event came: `[DONE]` (OpenAI), `message_stop` (Anthropic), `response.completed`, `.failed` or
-  `.incomplete` (Responses), `metadata` (Bedrock Converse), the event with Bedrock's counts (Bedrock Invoke), `message-end` or
-  `stream-end` (Cohere), `done: true` (Ollama), or an error in the middle. Gemini sends no such event, and not every
-  OpenAI-compatible server sends `[DONE]`: there, a reason to finish and the end of the HTTP body make it whole.
+* Token totals are the conventions': input includes cached tokens, output includes thinking. The provider's usage object is in
+  `freezeframe.usage`.
+* What has no attribute is kept in `freezeframe.request.parameters`, `freezeframe.response.details` and
+  `freezeframe.response.error`. The exact bytes are on the exchange span in any case.
+* A stream is whole when its protocol's last event came (`[DONE]`, `message_stop`, ...), or, if there is none (Gemini, some
+  OpenAI-compatible servers), with a reason to finish and the end of the HTTP body.
 * Transient fields never decide the answer, so they are not part of a replay key.
 
 ## Dialects
@@ -36,15 +31,14 @@ diffs. This page is written from the registry (`tests/support/dialects_page.py`)
 """
 
 _MIDDLE: Final = """
-Paths are matched at their end, on any host unless a provider is named; `POST` only. A path marked *by its body* is one that
-other services also have: it is a model call if the JSON body has the fields that the API insists on, and none that neither the
-API nor a gateway knows (`freezeframe_schemas.wire.shapes`); *by its form*, if it is a multipart form. Any other request to a
-provider below is `generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
+Paths are matched at their end, on any host unless a provider is named; `POST` only. *By its body*: other services also have the
+path, so the JSON body must have the fields of the API (`freezeframe_schemas.wire.shapes`); *by its form*: a multipart form. Any
+other request to a provider below is `generic`: recorded and replayed like the rest.
 
 ## Providers
 
-The host identifies the provider; the names are those of the conventions, if they list one. On an unknown host (a proxy, a
-local server) a known path is recognised all the same, and the provider is the dialect's own, as a guess.
+The host identifies the provider. On an unknown host (a proxy, a local server) a known path is recognised, and the provider is
+the dialect's own, as a guess.
 
 """
 
