@@ -42,7 +42,12 @@ def test_a_shell_completes_commands_options_and_actions(
     script.write_text(capsys.readouterr().out)
     assert sorted(completed(script, "freezeframe", "")) == sorted(TOP)
     assert completed(script, "freezeframe", "exper") == ["experiment"]
-    assert completed(script, "freezeframe", "experiment", "--max-") == ["--max-changed", "--max-cost", "--max-p95"]
+    assert completed(script, "freezeframe", "experiment", "--max-") == [
+        "--max-broken",
+        "--max-changed",
+        "--max-cost",
+        "--max-p95",
+    ]
     assert "pin" in completed(script, "freezeframe", "store", "p")
     assert completed(script, "freezeframe", "nothing", "--") == []
 

@@ -10,7 +10,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.assertions import cost_at_most, took_at_most
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.experiment import Gates, check_gates
+from freezeframe_replay.experiments.gates import Gates, check_gates
 from freezeframe_replay.report.spent import Spent, spent_by
 from freezeframe_schemas.divergence import Check, Report, Served
 from freezeframe_schemas.exchange import Chunk, Exchange

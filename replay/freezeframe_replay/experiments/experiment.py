@@ -1,90 +1,56 @@
-"""Experiment: a dataset replayed with a candidate, row by row, each with a verdict in two layers.
+"""Experiment: candidates on the runs of a dataset, each once offline or several times live, and what each fixes and breaks.
 
-Structure is compared exactly (`structure`). If it is the same and the outcome is worded differently, a judge,
-if given, decides about the meaning.
+`plan` says which cell is next, `rows` makes it, `cells` keeps it, `statement` sums them up, `gates` decide.
 """
 
 from __future__ import annotations
 
-import math
-import tempfile
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.engine.compare import Difference, first_difference, json_or_text
+from freezeframe_replay.experiments.candidate import ExperimentCandidate, checked_out_code
+from freezeframe_replay.experiments.cells import CellFolder, code_digest
+from freezeframe_replay.experiments.check import CheckCommand, OutcomeCheck
 from freezeframe_replay.experiments.dataset import Dataset, Row
-from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
-from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
-from freezeframe_replay.process.kept import live_run, live_steps
-from freezeframe_replay.process.reenact import Trial
+from freezeframe_replay.experiments.expected_cost import expected_cost
+from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
+from freezeframe_replay.experiments.plan import Budget, Cell, live_cells, offline_cells
+from freezeframe_replay.experiments.rows import ExperimentVerdict, Judging, RowResult, judge_row, replay_row
+from freezeframe_replay.experiments.statement import METHOD, Score, most_of, score, sentence
 from freezeframe_replay.report.render import counted
-from freezeframe_replay.report.report_text import unquoted
-from freezeframe_replay.report.spent import Spent, spent_by, spent_on
 from freezeframe_schemas import values
-from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
-from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.verdict import EXIT_CODES as OF_A_REPLAY
-from freezeframe_schemas.verdict import Verdict, headline, verdict, why_incomparable
+from freezeframe_schemas.records import from_json
 
 FORMAT: Final = "freezeframe-experiment"
 VERSION: Final = 1
-
-
-class ExperimentVerdict(StrEnum):
-    SAME = "same"
-    CHANGED = "changed"
-    INCOMPARABLE = "incomparable"
-
-
-EXIT_CODES: Final = {
-    ExperimentVerdict.SAME: OF_A_REPLAY[Verdict.IDENTICAL],
-    ExperimentVerdict.CHANGED: OF_A_REPLAY[Verdict.DIVERGED],
-    ExperimentVerdict.INCOMPARABLE: OF_A_REPLAY[Verdict.INCOMPARABLE],
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowResult:
-    """One run with the candidate."""
-
-    name: str
-    run_id: str
-    finding: ExperimentVerdict
-    why: str
-    """The result in one line."""
-    note: str = ""
-    structure: Structure | None = None
-    judgement: Judgement | None = None
-    first: Divergence | None = None
-    """The place where the replay left the recording."""
-    outcome: Difference | None = None
-    """The difference of the outcomes, if both are known."""
-    steps: int = 0
-    served: int = 0
-    live_calls: int = 0
-    seconds: float = 0.0
-    recorded: Spent | None = None
-    """Time and cost of the recorded run's calls."""
-    spent: Spent | None = None
-    """Time and cost of the candidate's calls; None if unknown."""
+_WORST: Final = (ExperimentVerdict.SAME, ExperimentVerdict.INCOMPARABLE, ExperimentVerdict.CHANGED)
+_DECIDE_CHANGES: Final = ("changed", "broken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentResult:
-    """All rows, in the dataset's order."""
+    """One candidate's rows, in the dataset's order: of each run, the repeat that differs most."""
 
     dataset: str
     candidate: str
     rows: tuple[RowResult, ...]
     gates: tuple[Gate, ...] = ()
     """The limits that were set, and the result."""
+    name: str = ""
+    cells: tuple[RowResult, ...] = ()
+    """All repeats."""
+    score: Score | None = None
+    left: int = 0
+    """Cells that were not made."""
+    is_noise: bool = False
 
     @property
     def counts(self) -> Mapping[ExperimentVerdict, int]:
@@ -98,244 +64,421 @@ class ExperimentResult:
 
         If gates are set, they decide in place of the rows' changes: one that is exceeded counts as a change.
         """
-        if self.gates:
-            verdicts = [gate.passed for gate in self.gates]
-            if False in verdicts or (
-                self.counts[ExperimentVerdict.CHANGED] and all(gate.name != "changed" for gate in self.gates)
-            ):
-                return ExperimentVerdict.CHANGED
-            is_open = None in verdicts or self.counts[ExperimentVerdict.INCOMPARABLE] or not self.rows
-            return ExperimentVerdict.INCOMPARABLE if is_open else ExperimentVerdict.SAME
-        for finding in (ExperimentVerdict.CHANGED, ExperimentVerdict.INCOMPARABLE):
-            if self.counts[finding]:
-                return finding
-        return ExperimentVerdict.SAME if self.rows else ExperimentVerdict.INCOMPARABLE
+        changed, opened = self.counts[ExperimentVerdict.CHANGED] > 0, self.counts[ExperimentVerdict.INCOMPARABLE] > 0
+        if any(gate.name in _DECIDE_CHANGES for gate in self.gates):
+            changed = False
+        if changed or any(gate.passed is False for gate in self.gates):
+            return ExperimentVerdict.CHANGED
+        is_open = opened or not self.rows or self.left or any(gate.passed is None for gate in self.gates)
+        return ExperimentVerdict.INCOMPARABLE if is_open else ExperimentVerdict.SAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """The results of all candidates."""
+
+    dataset: str
+    results: tuple[ExperimentResult, ...]
+    check: str = ""
+    against: str = ""
+    repeats: int = 1
+    budget: Budget = field(default_factory=Budget)
+    resumed: int = 0
+    """Cells that an earlier, unfinished experiment had made."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """Return the number of cells that were not made."""
+        return sum(result.left for result in self.results)
+
+    @property
+    def finding(self) -> ExperimentVerdict:
+        """Return the worst finding of a candidate."""
+        found = [result.finding for result in self.results if not result.is_noise]
+        return max(found, key=_WORST.index, default=ExperimentVerdict.INCOMPARABLE)
 
 
 OnRow = Callable[[int, int, RowResult], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
-    """Settings for judging meaning."""
+class Kept:
+    """A kept result that candidates are compared with in place of the recordings."""
 
-    judge: Judge
-    records: Path
-    live: bool = False
+    name: str
+    passed: Mapping[str, bool | None]
+    """Name of a run -> whether it passed."""
+    changed: frozenset[str]
+    """Runs that were changed against the recording then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The settings of an experiment."""
+
+    judging: Judging | None = None
+    """The judge for rows with the same structure and different words. Judges run in this process, one at a time."""
+    check: CheckCommand | None = None
+    """Decides whether a run passes (default: it ends without an error)."""
+    repeats: int = 1
+    """Times that what is live is made."""
+    budget_usd: float | None = None
+    jobs: int = 1
+    """Replays in parallel, each in its own process."""
+    gates: Gates = field(default_factory=Gates)
+    kept: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    """Name of a candidate -> the kept result that it is compared with."""
+    against: str = ""
+    fresh: bool = False
+    """Make all cells anew."""
+    on_row: OnRow | None = None
+    """Called with the number of cells done, their total, and the cell."""
 
 
 def run_experiment(
-    dataset: Dataset,
-    candidate: Trial,
-    *,
-    judging: Judging | None = None,
-    jobs: int = 1,
-    on_row: OnRow | None = None,
-    gates: Gates | None = None,
-) -> ExperimentResult:
-    """Replay each row with the candidate and return the findings.
-
-    Args:
-        dataset: the runs.
-        candidate: the code in the working tree, under a policy that may edit requests and go live.
-        judging: the judge for rows with the same structure and different words. Judges run in this process, one at a time.
-        jobs: replays in parallel, each in its own process.
-        on_row: called with the number of rows done, their total, and the row.
-        gates: limits that the candidate must not exceed (default: none).
+    dataset: Dataset, candidates: Sequence[ExperimentCandidate], conditions: Conditions | None = None
+) -> Experiment:
+    """Replay each row with each candidate and return the findings.
 
     Raises:
         FixtureError: a row's fixture is damaged.
-        ReplayError: a judge failed.
+        ReplayError: a judge or a check failed.
+        ConfigError: a candidate's code is not there, or a budget cannot be kept.
     """
-    done: list[RowResult] = []
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        replays = [(row, pool.submit(_replay, dataset, row, candidate)) for row in dataset.rows]
-        try:
-            for row, future in replays:
-                fixture, replayed, seconds, took = future.result()
-                result = _judge_row(row, fixture, replayed, judging, seconds)
-                result = replace(result, recorded=spent_by(fixture), spent=took)
-                done.append(result)
-                if on_row is not None:
-                    on_row(len(done), len(dataset.rows), result)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    count = Counter(row.finding for row in done)
-    spent = [row.spent for row in done]
-    found = tuple(check_gates(gates or Gates(), count[ExperimentVerdict.CHANGED], spent, count[ExperimentVerdict.INCOMPARABLE]))
-    return ExperimentResult(dataset=str(dataset.directory), candidate=_label(candidate), rows=tuple(done), gates=found)
+    with ExitStack() as stack:
+        ready = [stack.enter_context(checked_out_code(candidate)) for candidate in candidates]
+        return _Running(dataset, ready, conditions or Conditions()).run()
 
 
-def _label(candidate: Trial) -> str:
-    """Describe the candidate in a few words."""
-    parts = [*map(str, candidate.policy.edits), " ".join(candidate.command)]
-    return ", ".join(filter(None, parts)) or "the code in the working tree"
+class _Running:
+    """One experiment while it runs."""
 
+    def __init__(self, dataset: Dataset, candidates: Sequence[ExperimentCandidate], conditions: Conditions) -> None:
+        self._dataset = dataset
+        self._candidates = candidates
+        self._conditions = conditions
+        self._cells = CellFolder(dataset.directory, fresh=conditions.fresh)
+        self._here = code_digest(Path.cwd(), but=dataset.directory)
+        folders = {candidate.trial.cwd or Path.cwd() for candidate in candidates}
+        self._code = {folder: code_digest(folder, but=dataset.directory) for folder in folders}
+        self._budget = Budget(limit=conditions.budget_usd)
+        self._made: dict[tuple[int, int], list[RowResult]] = {}
+        self._settled: set[tuple[int, int]] = set()
+        """Candidates and runs that need no further cell: nothing in them varies."""
+        self._left: Counter[int] = Counter()
+        self._resumed = 0
+        self._refused = 0
+        self._before: dict[str, bool | None] = {}
+        self._lock = threading.Lock()
 
-def _replay(dataset: Dataset, row: Row, candidate: Trial) -> tuple[Fixture, Report | ReplayError, float, Spent | None]:
-    fixture = dataset.load(row)
-    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
-        spans = Path(scratch, "spans.jsonl") if candidate.policy.goes_live else None
-        begun = time.monotonic()
-        try:
-            report = candidate.replay(fixture, spans=spans)
-        except ReplayError as error:
-            return fixture, error, round(time.monotonic() - begun, 3), None
-        seconds = round(time.monotonic() - begun, 3)
-        return fixture, report, seconds, _spent(fixture, report, spans)
-
-
-def _spent(fixture: Fixture, report: Report, spans: Path | None) -> Spent | None:
-    """Return time and cost of the candidate's calls; None if the replay was cut short, or did not record live calls."""
-    if why_incomparable(report) is not None or any(made.how == "missed" for made in report.made):
-        return None
-    served = spent_by(fixture, {item.step for item in report.served})
-    if not report.live:
-        return served
-    run = None if spans is None else live_run(fixture, spans)
-    live = None if run is None else live_steps(run, report)
-    return None if live is None else served + spent_on(live.values())
-
-
-def _judge_row(
-    row: Row, fixture: Fixture, replayed: Report | ReplayError, judging: Judging | None, seconds: float
-) -> RowResult:
-    common: dict[str, Any] = {"name": row.name, "run_id": row.run_id, "note": row.note, "seconds": seconds}
-    if isinstance(replayed, ReplayError):
-        return RowResult(**common, finding=ExperimentVerdict.INCOMPARABLE, why=replayed.message)
-    report = replayed
-    common |= {"steps": report.steps, "served": len(report.served), "live_calls": len(report.live), "first": report.first}
-    open_question = why_incomparable(report)
-    if open_question is not None:
-        return RowResult(**common, finding=ExperimentVerdict.INCOMPARABLE, why=open_question)
-    if verdict(report).agrees:
-        return RowResult(**common, finding=ExperimentVerdict.SAME, why=headline(report))
-    structure = compare_structure(fixture, report)
-    common["structure"] = structure
-    if structure.aspect is not Aspect.SAME:
-        return RowResult(**common, finding=ExperimentVerdict.CHANGED, why=_structure_text(structure, report))
-    if fixture.entry.outcome is None or report.outcome is None:
-        return RowResult(
-            **common, finding=ExperimentVerdict.INCOMPARABLE, why="the same path, and no outcome to compare: not recorded"
+    def run(self) -> Experiment:
+        rows, candidates = len(self._dataset.rows), self._candidates
+        offline = list(offline_cells([each.has_offline_part for each in candidates], rows))
+        live = list(live_cells([each.goes_live for each in candidates], rows, self._conditions.repeats))
+        with ThreadPoolExecutor(max_workers=max(1, self._conditions.jobs)) as pool:
+            try:
+                for part in (offline, live):
+                    self._run_part(pool, deque(part), later=len(live) if part is offline else 0)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        results = tuple(self._result(number) for number in range(len(candidates)))
+        if not self._left and not self._refused:
+            self._cells.finish()
+        return Experiment(
+            dataset=str(self._dataset.directory),
+            results=results,
+            check=self._conditions.check.command if self._conditions.check else "",
+            against=self._conditions.against,
+            repeats=self._conditions.repeats,
+            budget=self._budget,
+            resumed=self._resumed,
+            notes=tuple(self._notes()),
         )
-    outcome = _outcome_difference(fixture, report)
-    common["outcome"] = outcome
-    if outcome is None:
-        return RowResult(**common, finding=ExperimentVerdict.SAME, why="same path and outcome")
-    if judging is None:
-        return RowResult(**common, finding=ExperimentVerdict.CHANGED, why=f"a different outcome at {outcome.path}")
-    judgement = ask_judge(judging.judge, _case(fixture, report), records=judging.records, live=judging.live)
-    finding = ExperimentVerdict.SAME if judgement.passed else ExperimentVerdict.CHANGED
-    meaning = "means the same" if judgement.passed else "means something else"
-    score = "" if judgement.score is None else f", {judgement.score:g}"
-    why = f"judge: {meaning}{score}{f': {judgement.reason}' if judgement.reason else ''}"
-    return RowResult(**common, judgement=judgement, finding=finding, why=why)
+
+    # -- cells ------------------------------------------------------------------------------------------------------------
+
+    def _run_part(self, pool: ThreadPoolExecutor, queue: deque[Cell], *, later: int) -> None:
+        running: dict[Future[tuple[Fixture, RowResult]], Cell] = {}
+        while queue or running:
+            while queue and len(running) < max(1, self._conditions.jobs):
+                cell = queue[0]
+                if cell.place in self._settled:
+                    queue.popleft()
+                    continue
+                kept = self._find(cell)
+                if cell.live and kept is None and not self._may_start(cell):
+                    if not running:  # else wait: what they cost is less than what they may
+                        self._stop(queue)
+                    break
+                queue.popleft()
+                running[pool.submit(self._make, cell, kept)] = cell
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                cell = running.pop(future)
+                self._end(cell, *future.result())
+                waiting = sum(each.place not in self._settled for each in queue) + len(running) + later
+                self._report(cell, waiting)
+
+    def _may_start(self, cell: Cell) -> bool:
+        if self._conditions.budget_usd is None:
+            return True
+        like_recorded = self._like_recorded(cell)
+        if not self._budget.allows(cell, like_recorded):
+            return False
+        self._budget.begin(cell, like_recorded)
+        return True
+
+    def _stop(self, queue: deque[Cell]) -> None:
+        self._left.update(cell.candidate for cell in queue if cell.place not in self._settled)
+        queue.clear()
+
+    def _like_recorded(self, cell: Cell) -> float:
+        """Return the cost of the cell's run if it makes the recorded calls."""
+        fixture = self._dataset.load(self._dataset.rows[cell.row])
+        found = expected_cost(fixture, self._candidates[cell.candidate].model)
+        if isinstance(found, str):
+            raise ConfigError(
+                f"--budget: the model {found!r} has no list price, so what it costs is not known",
+                do="leave --budget out, or try a model with a list price",
+            )
+        return found
+
+    def _make(self, cell: Cell, kept: RowResult | None) -> tuple[Fixture, RowResult]:
+        """Make a cell, or complete one that was kept (in a thread)."""
+        row = self._dataset.rows[cell.row]
+        if kept is None:
+            trial = self._trial(cell)
+            fixture, result = replay_row(self._dataset, row, trial, repeat=cell.repeat)
+            if not result.refused:
+                self._cells.keep(asdict(result), *self._key(cell))
+        else:
+            fixture, result = self._dataset.load(row), kept
+        before = self._recorded_passes(row, fixture)
+        known = self._conditions.kept.get(self._candidates[cell.candidate].name)
+        checked = self._check(row, fixture, result.came_to)
+        return fixture, replace(
+            result,
+            passed=None if checked is None else checked.passed,
+            reason="" if checked is None else checked.reason,
+            passed_before=before if known is None else known.passed.get(row.name),
+        )
+
+    def _end(self, cell: Cell, fixture: Fixture, result: RowResult) -> None:
+        """Note a finished cell."""
+        candidate = self._candidates[cell.candidate]
+        if self._conditions.judging is not None:
+            result = judge_row(result, fixture, self._conditions.judging)
+        if cell.live and self._conditions.budget_usd is not None:
+            self._budget.end(cell, self._like_recorded(cell), result.live_usd)
+        elif cell.live:
+            self._budget.spent += result.live_usd or 0.0
+            self._budget.unknown += result.live_usd is None
+        if cell.live or not candidate.goes_live:
+            self._made.setdefault(cell.place, []).append(result)
+            if not result.live_calls and not result.refused:
+                self._settled.add(cell.place)
+        elif candidate.is_noise:
+            if result.finding is not ExperimentVerdict.SAME:
+                why = f"the code here does not repeat the run offline, so a change is not the model's alone: {result.why}"
+                self._made[cell.place] = [replace(result, finding=ExperimentVerdict.INCOMPARABLE, why=why, passed=None)]
+                self._settled.add(cell.place)
+        elif result.came_to is not None:  # answered from the recording to its end: no live call would be made
+            self._made[cell.place] = [result]
+            self._settled.add(cell.place)
+        self._refused += result.refused
+
+    def _report(self, cell: Cell, waiting: int) -> None:
+        if self._conditions.on_row is None or cell.place not in self._made:
+            return
+        made = sum(map(len, self._made.values()))
+        self._conditions.on_row(made, made + waiting, self._made[cell.place][-1])
+
+    def _trial(self, cell: Cell) -> Any:
+        candidate = self._candidates[cell.candidate]
+        return candidate.trial if cell.live else candidate.offline
+
+    def _key(self, cell: Cell) -> tuple[Any, ...]:
+        trial = self._trial(cell)
+        policy, code = asdict(trial.policy), self._code[trial.cwd or Path.cwd()]
+        row = self._dataset.rows[cell.row].digest
+        return "replay", row, _plain(policy), list(trial.command), trial.timeout_s, code, cell.repeat
+
+    def _find(self, cell: Cell) -> RowResult | None:
+        found = self._cells.find(*self._key(cell))
+        if found is None:
+            return None
+        self._resumed += 1
+        return from_json(RowResult, found, "a kept cell")
+
+    # -- checks -----------------------------------------------------------------------------------------------------------
+
+    def _recorded_passes(self, row: Row, fixture: Fixture) -> bool | None:
+        with self._lock:
+            if row.name in self._before:
+                return self._before[row.name]
+        checked = self._check(row, fixture, fixture.entry.outcome)
+        with self._lock:
+            return self._before.setdefault(row.name, None if checked is None else checked.passed)
+
+    def _check(self, row: Row, fixture: Fixture, outcome: str | None) -> OutcomeCheck | None:
+        check = self._conditions.check
+        if outcome is None:
+            return None
+        if check is None:
+            return OutcomeCheck(passed=not is_failure(outcome))
+        key = ("check", row.digest, outcome, check.command, self._here)
+        found = self._cells.find(*key)
+        if found is None:
+            found = asdict(check.run(fixture, outcome))
+            self._cells.keep(found, *key)
+        return from_json(OutcomeCheck, found, "a kept check")
+
+    # -- results ----------------------------------------------------------------------------------------------------------
+
+    def _result(self, number: int) -> ExperimentResult:
+        candidate = self._candidates[number]
+        made = {row.name: self._made.get((number, at), []) for at, row in enumerate(self._dataset.rows)}
+        rows = [max(cells, key=_badness) for cells in made.values() if cells]
+        kept = self._conditions.kept.get(candidate.name)
+        found = score(
+            self._before if kept is None else kept.passed,
+            {name: [cell.passed for cell in cells] for name, cells in made.items()},
+            {name: [_is_changed(cell) for cell in cells] for name, cells in made.items()},
+        )
+        cells = tuple(cell for cells in made.values() for cell in cells)
+        changed = [row for row in rows if row.finding is ExperimentVerdict.CHANGED]
+        gates = check_gates(
+            self._gates(candidate),
+            changed=sum(kept is None or row.name not in kept.changed for row in changed),
+            rows=[cell.spent for cell in cells],
+            incomparable=sum(row.finding is ExperimentVerdict.INCOMPARABLE for row in rows),
+            broken=found.breaks.count,
+            unknown=found.unknown,
+        )
+        return ExperimentResult(
+            dataset=str(self._dataset.directory),
+            candidate=candidate.label,
+            rows=tuple(rows),
+            gates=tuple(gates),
+            name=candidate.name,
+            cells=cells,
+            score=found,
+            left=self._left[number],
+            is_noise=candidate.is_noise,
+        )
+
+    def _gates(self, candidate: ExperimentCandidate) -> Gates:
+        """Return the limits: with a check or a kept result, nothing may be broken unless it is allowed."""
+        gates = self._conditions.gates
+        if candidate.is_noise:
+            return Gates()
+        if gates.changed is not None or gates.broken is not None:
+            return gates
+        if self._conditions.check is not None:
+            return replace(gates, broken=0)
+        return replace(gates, broken=0, changed=0) if candidate.name in self._conditions.kept else gates
+
+    def _notes(self) -> Sequence[str]:
+        notes: list[str] = []
+        if self._cells.unwritable:
+            notes.append(f"finished cells could not be kept, so a killed experiment begins anew: {self._cells.unwritable}")
+        if self._refused:
+            notes.append(
+                f"{counted(self._refused, 'cell')} failed because a provider did not answer: "
+                "the same command makes them again, and only them"
+            )
+        if self._budget.unknown:
+            notes.append(f"the cost of {counted(self._budget.unknown, 'live cell')} is not known")
+        return notes
 
 
-def _structure_text(structure: Structure, report: Report) -> str:
-    place = "" if structure.step is None else f" at step {structure.step}"
-    if structure.aspect is Aspect.CUT:
-        first = report.first
-        where = f" at {first.path}" if first is not None and first.path != "$" else ""
-        return f"asks something else{place}{where}; offline, what follows is not known"
-    return f"{structure.aspect.value}{place}: {structure.recorded} > {structure.candidate}"
+def _badness(cell: RowResult) -> tuple[bool, int]:
+    return cell.passed is False, _WORST.index(cell.finding)
 
 
-def _outcome_difference(fixture: Fixture, report: Report) -> Difference | None:
-    changed = next((item for item in report.divergences if item.kind is DivergenceKind.OUTCOME_CHANGED), None)
-    if changed is not None:
-        return Difference(path=changed.path, recorded=changed.recorded or "", live=changed.live or "")
-    recorded = fixture.entry.outcome
-    if recorded is None or report.outcome is None or report.outcome_check is Check.SAME:
-        return None
-    return first_difference(_comparable(recorded), _comparable(report.outcome))
+def _is_changed(cell: RowResult) -> bool | None:
+    return None if cell.finding is ExperimentVerdict.INCOMPARABLE else cell.finding is ExperimentVerdict.CHANGED
 
 
-def _comparable(text: str) -> Any:
-    """Keep class and text of an exception, and the items yielded before it; its attributes may hold addresses and times."""
-    value = json_or_text(text)
-    if isinstance(value, dict) and value.get(values.TAG) == "exception":
-        return {"raised": value.get("class"), "text": value.get("text"), "yields": value.get("yields")}
-    return value
+def is_failure(outcome: str) -> bool:
+    """Return whether an outcome is an error: an exception, or the exit status of a command that failed."""
+    if values.is_exception(outcome):
+        return True
+    try:
+        decoded: Any = values.decode(outcome)
+    except ValueError:
+        return False
+    return isinstance(decoded, dict) and isinstance(decoded.get("exit"), int) and decoded["exit"] != 0
 
 
-def _case(fixture: Fixture, report: Report) -> Case:
-    recorded = fixture.entry.outcome or ""
-    return Case(
-        run=fixture.run_id,
-        input=unquoted(fixture.entry.input or ""),
-        recorded=unquoted(recorded),
-        candidate=unquoted(report.outcome or ""),
-    )
+def _plain(value: Any) -> Any:
+    """Return a policy with its sets as sorted lists."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted(map(str, value))
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+# -- as JSON ---------------------------------------------------------------------------------------------------------------
 
 
 def result_to_json(result: ExperimentResult) -> dict[str, Any]:
-    """Return the result as a JSON value, with its format and version."""
+    """Return one candidate's result as a JSON value, with its format and version."""
+    repeats: dict[str, list[RowResult]] = {}
+    for cell in result.cells:
+        repeats.setdefault(cell.name, []).append(cell)
+    found = result.score
     return {
         "format": FORMAT,
         "version": VERSION,
         "dataset": result.dataset,
+        "name": result.name,
         "candidate": result.candidate,
         "finding": result.finding.value,
+        "statement": "" if found is None else sentence(result.name or "the candidate", found),
+        "score": None if found is None else {**asdict(found), "word": found.word, "method": METHOD},
+        "left": result.left,
         "gates": [asdict(gate) for gate in result.gates],
         "counts": {finding.value: count for finding, count in result.counts.items()},
-        "rows": [asdict(row) for row in result.rows],
+        "rows": [{**asdict(row), "repeats": [*map(asdict, repeats.get(row.name, ()))]} for row in result.rows],
     }
 
 
-# -- Gates: what an experiment must not exceed. Pure -------------------------------------------------------------------
+def experiment_to_json(experiment: Experiment) -> dict[str, Any]:
+    """Return an experiment as a JSON value: that of its only candidate, if that has no name, or a list of them."""
+    budget = experiment.budget
+    common: dict[str, Any] = {
+        "check": experiment.check,
+        "against": experiment.against,
+        "repeats": experiment.repeats,
+        "budget": {"limit_usd": budget.limit, "spent_usd": budget.spent, "of_unknown_cost": budget.unknown},
+        "resumed": experiment.resumed,
+        "notes": list(experiment.notes),
+    }
+    results = [result_to_json(result) for result in experiment.results]
+    if len(results) == 1 and not results[0]["name"]:
+        return {**results[0], **common}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "dataset": experiment.dataset,
+        "finding": experiment.finding.value,
+        **common,
+        "candidates": results,
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
-    """The limits; None sets none."""
+def kept_from_json(name: str, data: Any) -> Kept:
+    """Return a kept result as what candidates are compared with.
 
-    changed: int | None = None
-    """Rows that may change."""
-    p95_s: float | None = None
-    """Seconds that the calls of 95 of 100 runs may take."""
-    usd: float | None = None
-    """US dollars that the dearest run may cost."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """One limit, and the result."""
-
-    name: str
-    limit: float
-    found: float | None
-    """None if it is not known."""
-    passed: bool | None
-    """None if it is not known."""
-    note: str = ""
-
-
-def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None], incomparable: int = 0) -> Iterator[Gate]:
-    """Yield each limit that is set, with its result. `rows`: time and cost of each run, None if unknown."""
-    if gates.changed is not None:
-        yield _gate("changed", gates.changed, changed, incomparable, least=changed, most=changed + incomparable)
-    unknown = sum(row is None for row in rows)
-    if gates.p95_s is not None:
-        known = [row.ms / 1000 for row in rows if row is not None]
-        yield _gate("p95 seconds", gates.p95_s, _p95(known), unknown, least=_p95([*known, *[0.0] * unknown]))
-    if gates.usd is not None:
-        unknown += sum(row.unknown > 0 for row in rows if row is not None)
-        found = max((row.usd for row in rows if row is not None), default=None)
-        yield _gate("US dollars a run", gates.usd, found, unknown, least=found)
-
-
-def _gate(
-    name: str, limit: float, found: float | None, unknown: int, *, least: float | None, most: float | None = None
-) -> Gate:
-    """Return a limit. Runs with an unknown value leave it open, unless it is decided for any value of theirs."""
-    exceeded = least is not None and least > limit
-    is_open = found is None or (unknown > 0 and (most is None or most > limit))
-    note = f"not known of {counted(unknown, 'run')}" if unknown else ""
-    return Gate(name=name, limit=limit, found=found, passed=False if exceeded else None if is_open else True, note=note)
-
-
-def _p95(values: Sequence[float]) -> float | None:
-    """Return the smallest of the values that 95 of 100 do not exceed, or None."""
-    return sorted(values)[math.ceil(len(values) * 0.95) - 1] if values else None
+    Raises:
+        ConfigError: it does not say which runs passed.
+    """
+    rows: Any = data.get("rows") if isinstance(data, dict) else None
+    if not isinstance(rows, list) or any("passed" not in row or "repeats" not in row for row in rows):
+        raise ConfigError(f"--against {name}: does not say which runs passed", do="keep it again with --as")
+    passed = {str(row["name"]): most_of([cell["passed"] for cell in row["repeats"]]) for row in rows}
+    changed = frozenset(str(row["name"]) for row in rows if row["finding"] == ExperimentVerdict.CHANGED.value)
+    return Kept(name=name, passed=passed, changed=changed)

@@ -65,7 +65,7 @@ class _Call:
 
 def compare_structure(fixture: Fixture, report: Report) -> Structure:
     """Return the first structural difference between a recorded run and a replay's program."""
-    refused = {step.number for step in fixture.askable if _is_refusal(step.exchange)}
+    refused = {step.number for step in fixture.askable if is_refusal(step.exchange)}
     recorded: dict[str, list[_Call]] = defaultdict(list)
     for step in fixture.askable:
         if step.number not in refused:
@@ -151,7 +151,8 @@ def _arguments_of(exchange: Exchange) -> Any:
     return None if exchange.request.method else _json(exchange.request.body.decode(errors="replace"))
 
 
-def _is_refusal(exchange: Exchange) -> bool:
+def is_refusal(exchange: Exchange) -> bool:
+    """Return whether a provider refused the call, or did not answer it."""
     if exchange.kind is not Kind.MODEL:
         return False
     return exchange.response.status in _RETRIED or exchange.response.completion is Completion.NONE

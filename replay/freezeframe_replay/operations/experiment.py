@@ -1,4 +1,4 @@
-"""Replay each run of a dataset with a candidate, and list the changes."""
+"""Replay each run of a dataset with candidates: their changes, and what each fixes and breaks."""
 
 from __future__ import annotations
 
@@ -10,48 +10,91 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe_replay.operations.operation import Operation
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.process.reenact import Trial
-from freezeframe_replay.report.render import ID_DIGITS, short, table_text
+from freezeframe_replay.report.render import ID_DIGITS, counted, short, table_text
 
 if TYPE_CHECKING:
-    from freezeframe_replay.experiments.experiment import ExperimentResult, Gates, Judging, OnRow, RowResult
+    from freezeframe_replay.experiments.candidate import ExperimentCandidate
+    from freezeframe_replay.experiments.experiment import Conditions, Experiment, ExperimentResult
+    from freezeframe_replay.experiments.rows import RowResult
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentParameters:
-    """The dataset, the candidate, and the judge of its rows."""
+    """The dataset, the candidates, and the conditions."""
 
     dataset: Path
     trial: Trial = dataclasses.field(default_factory=Trial)
-    judging: Judging | None = None
-    gates: Gates | None = None
-    jobs: int = 1
-    on_row: OnRow | None = None
+    """The only candidate, if `candidates` names none."""
+    candidates: tuple[ExperimentCandidate, ...] = ()
+    conditions: Conditions | None = None
 
 
-def experiment(source: RunSource, parameters: ExperimentParameters) -> ExperimentResult:
-    """Return the result.
+def experiment(source: RunSource, parameters: ExperimentParameters) -> Experiment:
+    """Return the results.
 
     Raises:
         FixtureError: the dataset is missing, or a fixture of it is damaged.
-        ReplayError: a judge failed.
+        ReplayError: a judge or a check failed.
+        ConfigError: a candidate's code is not there, or a budget cannot be kept.
     """
+    from freezeframe_replay.experiments.candidate import ExperimentCandidate
     from freezeframe_replay.experiments.dataset import load_dataset
     from freezeframe_replay.experiments.experiment import run_experiment  # with judges, which other operations do without
 
-    return run_experiment(
-        load_dataset(parameters.dataset),
-        dataclasses.replace(parameters.trial, keys=parameters.trial.keys or source.keys),
-        judging=parameters.judging,
-        jobs=parameters.jobs,
-        on_row=parameters.on_row,
-        gates=parameters.gates,
-    )
+    candidates = parameters.candidates or (ExperimentCandidate(trial=parameters.trial),)
+    keyed = [
+        dataclasses.replace(one, trial=dataclasses.replace(one.trial, keys=one.trial.keys or source.keys)) for one in candidates
+    ]
+    return run_experiment(load_dataset(parameters.dataset), keyed, parameters.conditions)
+
+
+def experiment_text(found: Experiment, *, width: int, everything: bool = False) -> str:
+    """Return the table of each candidate, and the statements, which come last: the end of a long output is what is read."""
+    parts = [result_text(result, width=width, everything=everything) for result in found.results if not result.is_noise]
+    is_compared = bool(found.check or found.against or len(found.results) > 1 or found.repeats > 1)
+    if is_compared:
+        parts.append("\n".join(_statement(found)))
+    if found.notes:
+        parts.append("\n".join(found.notes))
+    return "\n\n".join(parts)
+
+
+def _statement(found: Experiment) -> Iterable[str]:
+    """Yield what each candidate fixes and breaks, and what that rests on."""
+    from freezeframe_replay.experiments.statement import METHOD, sentence
+
+    for result in found.results:
+        if result.score is not None:
+            yield sentence(
+                f"candidate {result.name}" if result.name and not result.is_noise else result.name or "the candidate",
+                result.score,
+            )
+    rule = f"passes: `{found.check}` exits with 0" if found.check else "passes: it ends without an error"
+    base = f"compared with the kept result {found.against}" if found.against else "compared with the recorded runs"
+    yield f"({base}; {rule}; {METHOD})"
+    for result in found.results:
+        live = [cell for cell in result.cells if cell.live_calls]
+        if live:
+            known = [cell.live_usd for cell in live if cell.live_usd is not None]
+            cost = f"${sum(known):.4f}" if len(known) == len(live) else "cost not known"
+            seconds = sorted(cell.spent.ms / 1000 for cell in live if cell.spent is not None)
+            took = f", calls of a run {seconds[0]:.1f} to {seconds[-1]:.1f} s" if seconds else ""
+            yield f"{result.name or 'live'}: {counted(len(live), 'live cell')}, {cost}{took}"
+    if found.resumed:
+        yield f"{counted(found.resumed, 'cell')} had been made before the experiment was stopped (--fresh makes them anew)"
+    if found.left:
+        budget = found.budget
+        yield (
+            f"stopped at ${budget.spent:.4f}: the next live cell may exceed the budget of ${budget.limit:g}. "
+            f"{counted(found.left, 'cell')} left; the same command with a larger --budget goes on"
+        )
 
 
 def result_text(result: ExperimentResult, *, width: int, everything: bool = False) -> str:
     """Return the table of rows. Equal rows are only counted; each changed row is followed by its changes."""
     counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
-    lines = [f"{counts}; candidate: {short(result.candidate, width - len(counts) - 13)}"]
+    name = f"candidate {result.name}" if result.name else "candidate"
+    lines = [f"{counts}; {name}: {short(result.candidate, width - len(counts) - len(name) - 4)}"]
     shown = [row for row in result.rows if everything or row.finding.value != "same"]
     if shown:
         header = ("run", "finding", "steps", "live", "time", "why")
@@ -86,10 +129,10 @@ def _difference(row: RowResult, width: int) -> Iterable[str]:
             yield short(f"      {mark} {text}", width)
 
 
-def _to_json(result: ExperimentResult) -> dict[str, Any]:
-    from freezeframe_replay.experiments.experiment import result_to_json
+def _to_json(found: Experiment) -> dict[str, Any]:
+    from freezeframe_replay.experiments.experiment import experiment_to_json
 
-    return result_to_json(result)
+    return experiment_to_json(found)
 
 
 EXPERIMENT: Final = Operation(
@@ -97,5 +140,5 @@ EXPERIMENT: Final = Operation(
     parameters=ExperimentParameters,
     compute=experiment,
     to_json=_to_json,
-    to_text=lambda result, width: result_text(result, width=width),
+    to_text=lambda result, width: experiment_text(result, width=width),
 )

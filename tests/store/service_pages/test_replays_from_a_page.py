@@ -16,8 +16,10 @@ from service_pages import Client, ended, git, own_form, text
 from yarl import URL
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.candidate import ExperimentCandidate
 from freezeframe_replay.experiments.dataset import load_dataset, write_dataset
-from freezeframe_replay.experiments.experiment import Gates, result_to_json, run_experiment
+from freezeframe_replay.experiments.experiment import Conditions, result_to_json, run_experiment
+from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.process.reenact import Trial
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.run import Run
@@ -217,11 +219,12 @@ async def test_a_set_is_a_grid_of_its_runs_by_the_candidates_that_were_tried(
     assert "No sets in" in await text(client, "/sets")
     directory = folder / "sets" / "week"
     dataset = write_dataset(directory, [(freeze(runs[name]), "") for name in ("good", "failed")], chosen_by="by hand <b>")
-    same = run_experiment(dataset, Trial(cwd=folder))
+    unchanged = [ExperimentCandidate(trial=Trial(cwd=folder))]
+    same = run_experiment(dataset, unchanged).results[0]
     source = (folder / "agent.py").read_text()
     try:
         (folder / "agent.py").write_text(source.replace("it is in", "<i>found</i> in"))
-        changed = run_experiment(dataset, Trial(cwd=folder), gates=Gates(changed=0))
+        changed = run_experiment(dataset, unchanged, Conditions(gates=Gates(changed=0))).results[0]
     finally:
         (folder / "agent.py").write_text(source)
     (directory / "results").mkdir()
