@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.characters import JOINERS, columns, first_of
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text, printable, short, table_text, tree_text
 from freezeframe_replay.report.tagged import call_text, error_text, input_text, outcome_text
@@ -59,8 +60,8 @@ step  kind   name                                   time  status  tokens      la
       run    answer                              99.00 s  ok
    1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33  root
    2  tool     track(order="AC-1")                1.00 s  ok                  root
-   3  model      POST /v1/chat/completions        1.00 s  200                 in step 2
-   4  model    POST /v1/chat/completions          1.00 s  200                 0.2
+   3  model      POST /v1/chat/completions        1.00 s  200     unknown     in step 2
+   4  model    POST /v1/chat/completions          1.00 s  200     unknown     0.2
 
 ready         L3, completions frozen
   carries L2  tool_request, tool_response
@@ -74,6 +75,21 @@ ready         L3, completions frozen
   lacks L5    package_versions (versions of SDKs and frameworks), 0 of 1 spans have it
   lacks L5    random_state (state of `random` at entry), 0 of 1 spans have it"""
     )
+
+
+def test_tokens_that_nobody_counted_are_unknown_and_not_zero() -> None:
+    """In a run where others are known; a call that failed took none, and a call of a tool has none."""
+    failed = replace(model_call("x", "y"), response=Response(status=429))
+    spans = make_run(model_call("a", "b"), model_call("c", "d"), failed, tool_call("track", 1))
+    counted = {genai.USAGE_INPUT_TOKENS: 12, genai.USAGE_OUTPUT_TOKENS: 3}
+    run = build_run([spans[0], spans[1].with_attributes(counted), *spans[2:]])
+    outline = outline_run(run)
+    tokens = [("12 > 3" in line, "unknown" in line) for line in tree_text(outline.nodes).splitlines()[2:]]
+    assert tokens == [(True, False), (False, True), (False, False), (False, False)]
+    page = run_page(run, outline)
+    assert page.count("<span>tokens unknown</span>") == 1
+    assert "<dd>12 → 3, and of 1 call unknown</dd>" in page
+    assert "unknown" not in tree_text(outline_run(build_run([spans[0], *spans[2:]])).nodes)
 
 
 def test_a_fixture_shows_the_same_steps_as_its_run() -> None:
@@ -170,6 +186,10 @@ def test_outcomes_read_as_a_person_would_say_them() -> None:
     assert outcome_text(values.encode(("a", 1))) == 'returned ["a", 1]'
     assert outcome_text(values.encode_exception(ValueError("no order"))) == "raised ValueError: no order"
     assert outcome_text(None) == "not recorded"
+    assert outcome_text(values.encode({"yields": ["Your ", "order"], "return": None})) == 'yielded "Your order"'
+    assert outcome_text(values.encode({"yields": [1], "return": 2})) == "yielded [1], then returned 2"
+    assert outcome_text(values.encode_exception(ValueError("x"), ["a", "b"])) == 'yielded "ab", then raised ValueError: x'
+    assert outcome_text('{"status": 200, "yields": ["a", "b"]}') == 'returned {"status": 200, "yields": "ab"}'
     assert error_text(values.encode("fine")) == ""
     assert call_text("f", values.encode({"args": [1, None], "kwargs": {"at": b"x"}})) == 'f(1, null, at="eA==")'
     assert call_text("", '{"argv": ["agent.py", "--fast"], "env": {}}') == "agent.py --fast"
@@ -195,10 +215,37 @@ def test_nothing_recorded_steers_the_terminal_or_the_page() -> None:
 def test_printable_text_is_one_line_and_harmless(text: str) -> None:
     """For any text: one printable line, and nothing changed that need not be."""
     shown = printable(text)
-    assert shown.isprintable()
-    assert len(short(text, 40)) <= 40
+    assert shown.translate(dict.fromkeys(map(ord, JOINERS))).isprintable()
+    assert columns(short(text, 40)) <= 40
     if text.isprintable():
         assert shown == text
+
+
+WHOLE = ("👩\u200d🚀", "🇫🇷", "👍🏽", "e\u0301", "❤\ufe0f", "कि", "日")
+
+
+@pytest.mark.parametrize("one", WHOLE)
+def test_a_character_of_several_code_points_stays_whole_wherever_a_text_is_cut(one: str) -> None:
+    """An emoji that is joined of two, a flag, a tone, a letter with marks: shown as recorded, cut before or after."""
+    text = one * 100
+    assert printable(text) == text
+    cuts = [first_of(text, width) for width in range(len(text))]
+    cuts += [part for width in range(12, 100) for part in short(text, width).split(" ... ")]
+    assert {part for cut in cuts for part in cut.split(one)} == {""}
+
+
+def test_joiners_that_join_nothing_are_shown_as_escapes() -> None:
+    """Between letters of ASCII, or in a row, they only hide what a text is."""
+    assert printable("pay\u200dpal a\u200c \u200d🚀 🚀\u200d\u200d🚀 می\u200cخ") == (
+        "pay\\u200dpal a\\u200c \\u200d🚀 🚀\\u200d\\u200d🚀 می\u200cخ"
+    )
+
+
+def test_a_table_counts_the_columns_that_wide_characters_take() -> None:
+    """Two each, as a terminal shows them, so that the next column is straight."""
+    assert table_text(("name", "n"), [("日本", "1"), ("👩\u200d🚀", "2"), ("abcd", "3")], right=(1,)) == (
+        "name  n\n日本  1\n👩\u200d🚀    2\nabcd  3"
+    )
 
 
 def test_a_table_aligns_numbers_right_and_cuts_long_cells() -> None:
@@ -213,7 +260,7 @@ def test_a_table_has_its_width_whatever_its_cells_hold(rows: list[tuple[str, ...
     """Of 12 columns for the id, and as many texts as may be cut: the id stays whole."""
     text = table_text(("run", "a", "b", "c", "d"), [("0123456789ab", *row) for row in rows], cut=(3, 1, 2, 4), width=width)
     lines = text.splitlines()
-    assert max(map(len, lines)) <= width
+    assert max(map(columns, lines)) <= width
     assert all(line.startswith("0123456789ab") for line in lines[1:])
 
 

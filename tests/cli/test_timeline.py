@@ -41,7 +41,7 @@ def test_a_retry_is_joined_to_the_attempt_before_it() -> None:
     spans = make_run(*(model_call("Where?", "In Lyon.") for _ in range(3)))
     again = replace(spans[2], attributes={**spans[2].attributes, genai.HTTP_REQUEST_RESEND_COUNT: 1})
     rows = shown([*spans[:2], again, spans[3]])["rows"]
-    assert [row["attempt"] for row in rows] == [0, 0, 2, 0]
+    assert [str(row["node"].attempt or "") for row in rows] == ["", "attempt 1 of 2", "attempt 2 of 2", ""]
     assert rows[2]["joined"]["x"] == f"{float(rows[1]['bar']['x']) + float(rows[1]['bar']['width']):.0f}"
 
 

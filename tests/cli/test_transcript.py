@@ -13,7 +13,9 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import outline_run
+from freezeframe_replay.report.render import outline_text
 from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, make_transcript
+from freezeframe_replay.report.transcript_text import passages
 from freezeframe_replay.web.run_pages import run_page
 from freezeframe_replay.web.step_pages import find_step, step_page
 from freezeframe_schemas import genai, values
@@ -67,6 +69,17 @@ ANSWER: Message = {"role": "assistant", "content": "It is in Lyon."}
 FOUND = tool_call("track", {"place": "Lyon"}, order="AC-1")
 FIRST = chat([SYSTEM, USER], CALLS)
 SECOND = chat([SYSTEM, USER, CALLS, received("c1", '{"place": "Lyon"}')], ANSWER)
+
+
+def test_the_texts_that_a_tool_yields_are_one_text() -> None:
+    """As the caller sees it who puts them together; other items stay a list."""
+    made = make_run(
+        tool_call("read", {"yields": ["Your ", "order"], "return": None}), tool_call("read", {"yields": [1, 2], "return": None})
+    )
+    text, items = make_transcript(build_run(made)).items
+    assert isinstance(text, TranscriptCall)
+    assert isinstance(items, TranscriptCall)
+    assert (text.result, items.result) == ("Your order", '{"yields": [1, 2], "return": null}')
 
 
 def test_each_message_stands_once_and_a_call_with_its_result() -> None:
@@ -206,6 +219,18 @@ def test_other_prompts_are_other_conversations() -> None:
 def test_the_same_request_again_is_named() -> None:
     _, again = turns(transcript(FIRST, FIRST))
     assert (again.changes, again.new) == (("the same messages as step 1",), ())
+
+
+def test_attempts_of_a_call_are_counted_and_not_called_changes() -> None:
+    """A client that says nothing of it sends the same request again after a status that allows that."""
+    limited = replace(FIRST, response=Response(status=429))
+    run = build_run(make_run(limited, limited, FIRST, FIRST))
+    found = turns(make_transcript(run))
+    assert [str(turn.node.attempt or "") for turn in found] == [*(f"attempt {number} of 3" for number in (1, 2, 3)), ""]
+    assert [turn.changes for turn in found] == [(), (), (), ("the same messages as step 3",)]
+    assert '<span class="warn">attempt 2 of 3</span>' in run_page(run, outline_run(run))
+    assert "! 429, attempt 1 of 3" in outline_text(outline_run(run))
+    assert "attempt 2 of 3  FAILED 429" in "".join(passage.text for passage in passages(make_transcript(run)))
 
 
 def test_an_answer_that_was_cut_is_shown_as_far_as_it_came() -> None:

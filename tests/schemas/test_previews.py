@@ -9,7 +9,7 @@ import pytest
 
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.tables.previews import input_preview
+from freezeframe_schemas.tables.previews import input_preview, output_preview
 
 HEAD = {"method": "POST", "path": "/chat", "headers": [["content-type", "application/json"]], "client": None}
 
@@ -50,3 +50,18 @@ def test_a_task_is_listed_by_its_arguments() -> None:
 def test_a_long_question_is_cut() -> None:
     cut = shown({**HEAD, "body": json.dumps({"question": "where? " * 50})})
     assert (len(cut), cut[:7], cut[-1]) == (80, "where? ", "…")
+
+
+@pytest.mark.parametrize(
+    ("yields", "expected"),
+    [
+        (["Your ", "order \\", '"AC-1"', " is in\nLyon."], 'Your order \\"AC-1" is in Lyon.'),
+        (list("word " * 400), f"{'word ' * 15}word…"),
+        (["long " * 400], f"{'long ' * 15}long…"),
+        ([1, 2], '{"yields": [1, 2], "return": null}'),
+    ],
+)
+def test_a_stream_is_listed_by_the_text_that_it_spells(yields: list[Any], expected: str) -> None:
+    """However many pieces it came in; items that are not texts stay as they are."""
+    entry = values.encode({"yields": yields, "return": None}).encode()
+    assert output_preview({genai.ENTRY_OUTPUT: entry}) == expected

@@ -85,10 +85,16 @@ def _cells(row: RunRow, *, narrow: bool) -> tuple[str, ...]:
         short(row.name, 12) if narrow else row.name,
         input_text(row.input),
         str(row.steps),
-        f"{row.input_tokens:,} > {row.output_tokens:,}",
+        _tokens(row),
         duration(row.ms),
         status.word if narrow or failed < 1 else f"{status.word}, {counted(failed, 'failed step')}",
     )
+
+
+def _tokens(row: RunRow) -> str:
+    if row.input_tokens or row.output_tokens:
+        return f"{row.input_tokens:,} > {row.output_tokens:,}"
+    return "unknown" if row.models else ""
 
 
 def _below(page: RunPage, row: RunRow, width: int) -> Iterator[str]:

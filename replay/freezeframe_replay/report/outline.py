@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from freezeframe_replay.report.attempts import Attempt, attempts_of
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
@@ -58,9 +59,16 @@ class Node:
     agent: str = ""
     """The agent that made the call, as a framework or another instrumentation names it."""
     span_id: str
+    attempt: Attempt | None = None
+    """Set if the call was made more than once."""
     request: str | None = None
     """Body as text, or the request as another instrumentation reports it; set if the whole outline was requested."""
     response: str | None = None
+
+    @property
+    def is_uncounted(self) -> bool:
+        """Return whether it is an answered call of a model whose tokens nobody counted."""
+        return self.kind == Kind.MODEL.value and self.tokens is None and not self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +138,8 @@ def _rebuilt(run: Run) -> Fixture | None:
 def outline_run(run: Run, *, full: bool = False) -> Outline:
     """Return the outline of a run from the store; `full` adds the bodies of its exchanges."""
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
+    sent_before = {span.span_id: span.integer(genai.HTTP_REQUEST_RESEND_COUNT) or 0 for span in run.spans}
+    attempts = attempts_of((exchange, sent_before[exchange.span_id]) for exchange in run.exchanges)
     exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
     reached = readiness(run)
     entry_span = next((span for span in run.spans if span.span_id == run.entry.span_id), run.spans[0])
@@ -142,7 +152,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
         run_id=run.trace_id,
         status=run.status,
         environment=_environment(entry_span.resource.attributes),
-        nodes=tuple(_nodes(run, numbers, exchanges, full)),
+        nodes=tuple(_with_attempts(_nodes(run, numbers, exchanges, full), attempts)),
         kit=tuple(_kit(run)),
         level=reached.level,
         level_means=reached.means,
@@ -168,7 +178,7 @@ def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
         run_id=fixture.run_id,
         status=status_of(unfinished=fixture.entry.unfinished, failed=fixture.entry.failed, output=fixture.entry.output),
         environment=_environment(fixture.environment),
-        nodes=tuple(nodes),
+        nodes=tuple(_with_attempts(nodes, attempts_of((step.exchange, 0) for step in fixture.steps))),
         gaps=fixture.gaps,
         ledger=fixture.ledger,
     )
@@ -200,6 +210,10 @@ def _nodes(run: Run, numbers: Mapping[str, int], exchanges: Mapping[str, Exchang
         if lost is None:
             return
         todo.append((lost, 0))
+
+
+def _with_attempts(nodes: Iterable[Node], attempts: Mapping[str, Attempt]) -> Iterable[Node]:
+    return (replace(node, attempt=attempts[node.span_id]) if node.span_id in attempts else node for node in nodes)
 
 
 def _node(

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.report.characters import columns, fit_end, fit_start, joins
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
 
@@ -35,16 +36,19 @@ def printable(text: str) -> str:
     """Return the text as one line that cannot steer a terminal: line ends and control characters as ``\\n``, ``\\x1b``."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char.isprintable() or joins(text, at) else char.encode("unicode_escape").decode()
+        for at, char in enumerate(text)
+    )
 
 
 def short(text: str, width: int = WIDTH) -> str:
-    """Return one printable line of at most `width` characters, cut in the middle so that its end stays visible."""
+    """Return one printable line of at most `width` columns, cut in the middle so that its end stays visible."""
     line = printable(text)
-    if len(line) <= width:
+    if columns(line) <= width:
         return line
     tail = width // 3
-    return f"{line[: width - tail - 5]} ... {line[-tail:]}"
+    return f"{fit_start(line, width - tail - 5)} ... {fit_end(line, tail)}"
 
 
 def when(time_unix_nano: int) -> str:
@@ -120,7 +124,7 @@ def table_text(
     """
     aligned = set(right)
     cells = [[short(cell, cell_width) for cell in row] for row in [header, *rows]]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    widths = [max(columns(row[column]) for row in cells) for column in range(len(header))]
     for column, least in [(column, least) for least in (14, 8) for column in cut]:
         excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
         if excess > 0:
@@ -129,7 +133,8 @@ def table_text(
                 row[column] = short(row[column], widths[column])
     lines = [
         "  ".join(
-            cell.rjust(widths[column]) if column in aligned else cell.ljust(widths[column]) for column, cell in enumerate(row)
+            f"{' ' * (widths[at] - columns(cell))}{cell}" if at in aligned else f"{cell}{' ' * (widths[at] - columns(cell))}"
+            for at, cell in enumerate(row)
         ).rstrip()
         for row in cells
     ]
@@ -201,14 +206,15 @@ def how_far(outline: Outline) -> str:
 def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) -> str:
     """Return the tree: step number, kind, name, time, status, tokens, lane; less of it on a narrow terminal."""
     header = ("step", "kind", "name", "time", "status", "tokens", "lane")
+    counts = any(node.tokens for node in nodes)
     rows: list[tuple[str, ...]] = [
         (
             "" if node.step is None else str(node.step),
             node.kind,
             _indented(node),
             duration(node.ms),
-            ("! " if node.failed else "") + node.status,
-            "" if node.tokens is None else f"{node.tokens[0]:,} > {node.tokens[1]:,}",
+            f"{'! ' if node.failed else ''}{node.status}{f', {node.attempt}' if node.attempt else ''}",
+            _tokens(node, "unknown" if counts else ""),
             node.lane if node.inside is None else f"in step {node.inside}",
         )
         for node in nodes
@@ -242,6 +248,12 @@ def _for_narrow(rows: list[tuple[str, ...]], width: int, *, lanes: bool) -> list
     if not fits():
         rows = [(*row[:4], short(row[4], 16), *row[5:]) for row in rows]
     return rows
+
+
+def _tokens(node: Node, unknown: str) -> str:
+    if node.tokens is None:
+        return unknown if node.is_uncounted else ""
+    return f"{node.tokens[0]:,} > {node.tokens[1]:,}"
 
 
 def _indented(node: Node) -> str:

@@ -43,18 +43,35 @@ def input_text(text: str) -> str:
 
 
 def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
-    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome; for a generator also the items before."""
+    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome; what a generator yielded is one text."""
     if text is None:
         return "not recorded"
     raised = error_text(text)
     if raised or not recorded_output:
         yields = as_object(parse(text)).get("yields")
-        before = f"yielded {_plain(yields)}, then " if yields else ""
+        before = f"yielded {_plain(_joined(yields))}, then " if yields else ""
         return f"{before}raised {raised or text}"
     try:
-        return f"returned {_plain(json.loads(text))}"
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return f"returned {text}"
+    if isinstance(value, dict) and value.keys() == {"yields", "return"}:
+        then = "" if value["return"] is None else f", then returned {_plain(value['return'])}"
+        return f"yielded {_plain(_joined(value['yields']))}{then}"
+    return f"returned {_plain(streamed(value))}"
+
+
+def streamed(value: Any) -> Any:
+    """Return a value with the texts that a stream yielded as one; the text alone if the stream returned nothing else."""
+    if not isinstance(value, dict) or not isinstance(joined := _joined(value.get("yields")), str):
+        return value
+    return joined if value.keys() == {"yields", "return"} and value["return"] is None else {**value, "yields": joined}
+
+
+def _joined(yields: Any) -> Any:
+    """Return texts as one text, anything else unchanged."""
+    is_text = isinstance(yields, list) and yields and all(isinstance(item, str) for item in yields)
+    return "".join(yields) if is_text else yields
 
 
 def error_text(text: str) -> str:

@@ -29,7 +29,7 @@ from freezeframe_replay.report.messages import (
 )
 from freezeframe_replay.report.outline import Node, Outline, call_kind, outline_run
 from freezeframe_replay.report.render import counted
-from freezeframe_replay.report.tagged import error_text
+from freezeframe_replay.report.tagged import error_text, streamed
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Lane
@@ -154,6 +154,8 @@ class _Reader:
         lane = _lane(exchange)
         previous = text_of(reply, genai.REQUEST_PREVIOUS_RESPONSE_ID)
         conversation, fresh, changes = self._find(text, previous, lane, span.start_time_unix_nano)
+        if node.attempt is not None and node.attempt.before:
+            changes = []  # the same messages again, which the number of the attempt says
         own = text_of(reply, genai.SYSTEM_INSTRUCTIONS)
         instructions = own and instructions_of([{"role": "system", "parts": parse(own)}])
         rest = [message for message in fresh if message.get("role") not in INSTRUCTIONS]
@@ -289,7 +291,7 @@ class _Reader:
             error=error,
         )
         documents = read_documents(answer) if made.kind == Kind.RETRIEVAL.value else ()
-        made = replace(made, documents=documents, result=readable(plain(answer)))
+        made = replace(made, documents=documents, result=readable(streamed(plain(answer))))
         call = self._asked.answered_by(made, span.text(genai.TOOL_CALL_ID), _lane(exchange))
         if call is None:
             self._items.append(made)

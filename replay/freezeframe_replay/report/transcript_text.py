@@ -77,7 +77,8 @@ def _head(node: Node, named: str, *more: str) -> str:
     inside = "" if node.inside is None else f"inside step {node.inside}"
     failed = f"FAILED {node.status}" if node.failed else ""
     step = "step none" if node.step is None else f"step {node.step}"
-    return _line(step, named, failed, *more, tokens, duration(node.ms), lane, inside)
+    attempt = "" if node.attempt is None else str(node.attempt)
+    return _line(step, named, attempt, failed, *more, tokens, duration(node.ms), lane, inside)
 
 
 def _line(*words: str) -> str:

@@ -26,6 +26,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from freezeframe_replay.report.characters import first_of
 from freezeframe_replay.report.outline import Node
 from freezeframe_replay.report.render import ID_DIGITS, cost, cost_sum, counted, duration, moment, printable
 from freezeframe_replay.sources.costs import Cost
@@ -123,6 +124,7 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., object]] = {
         "line": printable,
         "block": block,
+        "start": _start,
         "short_id": _short_id,
         "duration": duration,
         "cost": cost,
@@ -151,8 +153,12 @@ def _harmless(value: object) -> object:
 
 def block(text: str, limit: int | None = None) -> str:
     """Return a text of several lines without control characters, cut after `limit` characters."""
-    kept = text if limit is None or len(text) <= limit else text[:limit].rstrip() + " …"
+    kept = text if limit is None or len(text) <= limit else first_of(text, limit).rstrip() + " …"
     return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), kept.replace("\r\n", "\n"))
+
+
+def _start(text: str, most: int) -> str:
+    return text if len(text) <= most else first_of(text, most).rstrip() + "…"
 
 
 def _short_id(text: str) -> str:

@@ -112,7 +112,7 @@ def runs_page(
         facets=[facet for name in FACETS if (facet := _facet(name, page.facets.get(name, ()), kept))],
         times=time_bars(page.times, lambda name, text: _link(kept, **{name: text})),
         links=_links(kept, rows, followed=bool(version)),
-        inputs=[input_text(row.input)[:160] for row in rows],
+        inputs=[input_text(row.input) for row in rows],
         failed_steps=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step
     )
 

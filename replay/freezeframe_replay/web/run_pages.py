@@ -13,15 +13,13 @@ from urllib.parse import urlencode
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import Node, Outline
-from freezeframe_replay.report.render import ID_DIGITS, cost_sum, duration, how_far, ledger_lines, took
+from freezeframe_replay.report.render import ID_DIGITS, cost_sum, counted, duration, how_far, ledger_lines, took
 from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, first_chunk_ms, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.markup import Links, Tint, anchor_of, place_of, policy_of_a_file, render
 from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
-from freezeframe_schemas import genai
-from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.run import Run
 
 _INSTRUMENT: Final = "freezeframe.instrument()  # before the client is made"
@@ -230,11 +228,19 @@ def _strip(run: Run, outline: Outline, failed: int, paid: Cost | None) -> dict[s
         "time": took(outline).removeprefix("took "),
         "steps": f"{outline.steps:,}" if outline.steps else "",
         "failed steps": f"{failed:,}" if failed else "",
-        "tokens": f"{sum(into for into, _ in tokens):,} → {sum(out for _, out in tokens):,}" if tokens else "",
+        "tokens": _token_sum(tokens, sum(node.is_uncounted for node in outline.nodes)),
         "cost": "" if paid is None else cost_sum(paid.usd, calls=paid.calls, unknown=paid.unknown),
         "can be re-enacted to" if not outline.cold else "level": level,
     }
     return {name: text for name, text in rows.items() if text}
+
+
+def _token_sum(tokens: Sequence[tuple[int, int]], unknown: int) -> str:
+    """Return the tokens of calls, and of how many calls they are not known."""
+    if not tokens:
+        return "unknown" if unknown else ""
+    but = f", and of {counted(unknown, 'call')} unknown" if unknown else ""
+    return f"{sum(into for into, _ in tokens):,} → {sum(out for _, out in tokens):,}{but}"
 
 
 def _facts(outline: Outline) -> dict[str, str]:
@@ -360,7 +366,7 @@ def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str =
     chosen = [node for node in outline.nodes if not only or (node.failed if only == FAILED else node.kind == only)]
     parts = max(-(-len(chosen) // ROWS), 1)
     part = min(max(part, 1), parts)
-    attempts = _attempts(run, outline.nodes)
+    nodes = {node.span_id: node for node in outline.nodes}
     above = _above_failed(outline.nodes)
     return {
         "lanes": _lanes(outline.nodes, scale, links),
@@ -372,8 +378,7 @@ def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str =
                 "bar": scale.bar(node),
                 "link": links.step(node),
                 "above_failed": node.span_id in above,
-                "attempt": attempts[node.span_id][0] if node.span_id in attempts else 0,
-                "joined": scale.between(attempts[node.span_id][1], node) if node.span_id in attempts else None,
+                "joined": scale.between(nodes[node.attempt.before], node) if node.attempt and node.attempt.before else None,
             }
             for node in chosen[(part - 1) * ROWS : part * ROWS]
         ],
@@ -434,21 +439,4 @@ def _above_failed(nodes: Sequence[Node]) -> set[str]:
         if node.failed:
             found |= {outer.span_id for outer in path if not outer.failed}
         path.append(node)
-    return found
-
-
-def _attempts(run: Run, nodes: Sequence[Node]) -> Mapping[str, tuple[int, Node]]:
-    """Return each repeated call -> number of the attempt, from 2, and the attempt before it."""
-    exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
-    spans = {span.span_id: span for span in run.spans}
-    found: dict[str, tuple[int, Node]] = {}
-    last: dict[tuple[str, str], tuple[Node, Exchange]] = {}
-    for node in sorted((node for node in nodes if node.step is not None), key=lambda node: node.step or 0):
-        exchange = exchanges[node.span_id]
-        place = (node.lane, exchange.request.url or "")
-        sent_again = spans[node.span_id].attributes.get(genai.HTTP_REQUEST_RESEND_COUNT)
-        before = last.get(place)
-        if isinstance(sent_again, int) and sent_again > 0 and before is not None:
-            found[node.span_id] = (sent_again + 1, before[0])
-        last[place] = (node, exchange)
     return found

@@ -183,8 +183,9 @@ def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | Non
         if exchange is not None and exchange.request.method
         else "",
         "time": f"{duration(node.ms)}, {duration(max(after, 0))} after the run began",
-        "tokens": f"{node.tokens[0]:,} → {node.tokens[1]:,}" if node.tokens else "",
+        "tokens": f"{node.tokens[0]:,} → {node.tokens[1]:,}" if node.tokens else "unknown" if node.is_uncounted else "",
         "ended": exchange.response.completion.value.replace("_", " ") if exchange is not None else "",
+        "attempt": "" if node.attempt is None else f"{node.attempt.number} of {node.attempt.of}",
         "lane": node.lane if node.lane != "root" else "",
         "recorded at": exchange.seam if exchange is not None else "",
         "error": "" if exchange is None or not exchange.error else _indented(exchange.error),

@@ -42,6 +42,9 @@ _QUESTIONS: Final = ("question", "content", "message", "prompt", "query", "input
 _MARK: Final = b'"content":'
 _BLANKS: Final = b" \t\r\n"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*')
+_YIELDS: Final = b'{"yields": ['
+_ITEM: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"?')
+_TEXTS: Final = re.compile(rb'(?:"[^"\\]*(?:\\.[^"\\]*)*"?(?:, )?)+')
 _READ_BYTES: Final = 4 * PREVIEW_CHARS
 _OFTEN_ENOUGH: Final = 100
 """Characters of a text that suffice for a whole preview, unless many are blanks."""
@@ -95,8 +98,14 @@ def output_preview(large: Mapping[str, bytes]) -> str:
         if raw := large.get(name):
             if name == genai.OUTPUT_MESSAGES:
                 return _content(raw, 0) or _head(raw)
-            return _head(raw)
+            return (_of_stream(raw) if raw.startswith(_YIELDS) else "") or _head(raw)
     return ""
+
+
+def _of_stream(raw: bytes) -> str:
+    """Return the start of the texts that a stream yielded, as one; empty if its items are not texts."""
+    begun = _TEXTS.match(raw[: 4 * _READ_BYTES], len(_YIELDS))
+    return _text_of(b'"' + b"".join(_ITEM.findall(begun[0])) + b'"') if begun else ""
 
 
 def _content(raw: bytes, start: int) -> str:
