@@ -238,6 +238,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """Step number (as text) -> a short name for printing."""
+    lanes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Lane of the recording -> its name for people."""
     made: tuple[Made, ...] = ()
     """Every call of the program, in order."""
     live: tuple[LiveCall, ...] = ()

@@ -30,6 +30,7 @@ from freezeframe_schemas.divergence import (
 )
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.lane_names import ROOT_LANE
 
 
 class Verdict(StrEnum):
@@ -119,7 +120,6 @@ _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
     Why.INPUT: ("of the caller's own input", "of the caller's own input"),
 }
 """The text for one private value that was not compared, and for several."""
-_ROOT_LANE: Final = "root"
 
 
 def verdict(report: Report) -> Verdict:
@@ -172,7 +172,7 @@ def headline(report: Report) -> str:
     if report.first is not None:
         replayed = f"{len(report.served)} of {_count(report.steps, 'step')} replayed"
         but_for = "".join(f"; {part}" for part in _unserved(report))
-        return f"{report.first.kind.value} {title(report.first)}: {replayed}{but_for}, run {report.run_id}"
+        return f"{report.first.kind.value} {title(report.first, report.lanes)}: {replayed}{but_for}, run {report.run_id}"
     open_points = not_compared(report)
     but_for = f", except {_enumerated(open_points)}" if open_points else ""
     how_far = " up to where the recording ends" if report.unfinished else ""
@@ -191,11 +191,16 @@ def why_nothing_to_check(fixture: Fixture) -> str | None:
     )
 
 
-def title(divergence: Divergence) -> str:
-    """Return kind and place of a divergence, without its code: ``diverged at step 3 (tool track, lane root)``."""
+def title(divergence: Divergence, lanes: Mapping[str, str]) -> str:
+    """Return kind and place of a divergence, without its code: ``diverged at step 3 (tool track, task 2, tools)``.
+
+    `lanes` are those of its report, with their names.
+    """
     place = "" if divergence.step is None else f" at step {divergence.step}"
     about = " ".join(part for part in (divergence.call_kind, divergence.name) if part)
-    lane = f"lane {divergence.lane or _ROOT_LANE}" if divergence.step is not None or divergence.call_kind else ""
+    name = lanes.get(divergence.lane, f"lane {divergence.lane or ROOT_LANE}")
+    name = f"lane {name}" if name == ROOT_LANE else name
+    lane = name if divergence.step is not None or divergence.call_kind else ""
     known = ", ".join(part for part in (about, lane) if part)
     return TITLES[divergence.kind] + place + (f" ({known})" if known else "")
 

@@ -61,7 +61,7 @@ step  kind   name                                   time  status  tokens      la
    1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33  root
    2  tool     track(order="AC-1")                1.00 s  ok                  root
    3  model      POST /v1/chat/completions        1.00 s  200     unknown     in step 2
-   4  model    POST /v1/chat/completions          1.00 s  200     unknown     0.2
+   4  model    POST /v1/chat/completions          1.00 s  200     unknown     task 1
 
 ready         L3, completions frozen
   carries L2  tool_request, tool_response

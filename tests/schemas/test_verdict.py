@@ -328,6 +328,8 @@ def test_a_divergence_says_nothing_where_the_program_did_not_get_to_decide(chang
     [
         (Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=3, call_kind="tool", name="track", lane="0.1"),
          "diverged at step 3 (tool track, lane 0.1)"),
+        (Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=3, call_kind="tool", name="track", lane="0.2"),
+         "diverged at step 3 (tool track, task 1, tools)"),
         (Divergence(kind=DivergenceKind.MISSING_CALL, step=3), "a recorded step was never requested at step 3 (lane root)"),
         (Divergence(kind=DivergenceKind.EXTRA_CALL, call_kind="model"),
          "a call that is not in the recording (model, lane root)"),
@@ -335,7 +337,7 @@ def test_a_divergence_says_nothing_where_the_program_did_not_get_to_decide(chang
     ],
 )  # fmt: skip
 def test_a_title_says_what_differs_and_where(divergence: Divergence, said: str) -> None:
-    assert title(divergence) == said
+    assert title(divergence, {"0.2": "task 1, tools", "": "root"}) == said
 
 
 @pytest.mark.parametrize("held", ["input", "output", "error"])

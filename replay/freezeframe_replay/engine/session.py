@@ -50,6 +50,7 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
+from freezeframe_schemas.lane_names import lane_names
 
 
 class Claims(Protocol):
@@ -388,6 +389,7 @@ class ReplaySession:
                 sockets_tried=self._sockets_tried,
                 warnings=(*warnings, *self._lookup.ignored_too_much(divergences)),
                 names={str(item.step.number): _step_name(item.step) for item in self._lookup.recorded},
+                lanes=lane_names(step.exchange for step in self._fixture.steps),
                 made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,

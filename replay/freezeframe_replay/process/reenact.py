@@ -229,7 +229,9 @@ def _with_changed_tools(fixture: Fixture, directory: Path, how: _How, env: Mappi
     left = {item.inside.partition(" ")[2] for item in stuck}
     policy = replace(how.policy, skip_tools=how.policy.skip_tools | left)
     again = _once(fixture, directory, replace(how, policy=policy), env, on_look)
-    why = dict.fromkeys(f"the new code of {item.inside} cannot run on the recorded calls: {title(item)}" for item in stuck)
+    why = dict.fromkeys(
+        f"the new code of {item.inside} cannot run on the recorded calls: {title(item, report.lanes)}" for item in stuck
+    )
     return replace(again, warnings=(*again.warnings, *why))
 
 

@@ -14,15 +14,13 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, Response, format_lane
 from freezeframe_schemas.fixture import Fixture, Loss
+from freezeframe_schemas.lane_names import ROOT_LANE, lane_names
 from freezeframe_schemas.lifecycle import RunStatus, is_pending, status_of
 from freezeframe_schemas.run import KIT, NOT_VERIFIED, Entry, Run, readiness, spans_in_scope
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import decode_body
 from freezeframe_schemas.wire.document import as_object, parse
-
-ROOT_LANE = "root"
-"""Name of the entry point's lane for people."""
 
 _REPORTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(genai.MODEL_OPERATIONS, Kind.MODEL.value),
@@ -56,6 +54,8 @@ class Node:
     tokens: tuple[int, int] | None = None
     """Input and output tokens of a model call."""
     lane: str = ""
+    lane_name: str = ""
+    """The lane as `lane_names` calls it."""
     agent: str = ""
     """The agent that made the call, as a framework or another instrumentation names it."""
     span_id: str
@@ -152,7 +152,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
         run_id=run.trace_id,
         status=run.status,
         environment=_environment(entry_span.resource.attributes),
-        nodes=tuple(_with_attempts(_nodes(run, numbers, exchanges, full), attempts)),
+        nodes=tuple(_in_context(_nodes(run, numbers, exchanges, full), lane_names(run.exchanges), attempts)),
         kit=tuple(_kit(run)),
         level=reached.level,
         level_means=reached.means,
@@ -168,6 +168,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
 
 def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
     """Return the outline of a fixture. It contains only exchanges, so spans and readiness are unknown."""
+    exchanges = [step.exchange for step in fixture.steps]
     depth: dict[int, int] = {}
     nodes: list[Node] = []
     for step in fixture.steps:
@@ -178,7 +179,7 @@ def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
         run_id=fixture.run_id,
         status=status_of(unfinished=fixture.entry.unfinished, failed=fixture.entry.failed, output=fixture.entry.output),
         environment=_environment(fixture.environment),
-        nodes=tuple(_with_attempts(nodes, attempts_of((step.exchange, 0) for step in fixture.steps))),
+        nodes=tuple(_in_context(nodes, lane_names(exchanges), attempts_of((exchange, 0) for exchange in exchanges))),
         gaps=fixture.gaps,
         ledger=fixture.ledger,
     )
@@ -212,8 +213,11 @@ def _nodes(run: Run, numbers: Mapping[str, int], exchanges: Mapping[str, Exchang
         todo.append((lost, 0))
 
 
-def _with_attempts(nodes: Iterable[Node], attempts: Mapping[str, Attempt]) -> Iterable[Node]:
-    return (replace(node, attempt=attempts[node.span_id]) if node.span_id in attempts else node for node in nodes)
+def _in_context(nodes: Iterable[Node], lanes: Mapping[str, str], attempts: Mapping[str, Attempt]) -> Iterable[Node]:
+    """Yield the nodes with what only the calls around them show."""
+    for node in nodes:
+        lane = "" if node.step is None else lanes["" if node.lane == ROOT_LANE else node.lane]
+        yield replace(node, lane_name=lane, attempt=attempts.get(node.span_id))
 
 
 def _node(

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.report.characters import columns, fit_end, fit_start, joins
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.lane_names import ROOT_LANE
 from freezeframe_schemas.lifecycle import RunStatus
 
 if TYPE_CHECKING:
     from freezeframe_replay.report.outline import Node, Outline
-
-_ROOT_LANE: Final = "root"  # `outline.ROOT_LANE`, of a module that lists of runs do without
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
@@ -215,11 +214,11 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
             duration(node.ms),
             f"{'! ' if node.failed else ''}{node.status}{f', {node.attempt}' if node.attempt else ''}",
             _tokens(node, "unknown" if counts else ""),
-            node.lane if node.inside is None else f"in step {node.inside}",
+            node.lane_name if node.inside is None else f"in step {node.inside}",
         )
         for node in nodes
     ]
-    header, *rows = _for_narrow([header, *rows], width, lanes=any(node.lane not in ("", _ROOT_LANE) for node in nodes))
+    header, *rows = _for_narrow([header, *rows], width, lanes=any(node.lane not in ("", ROOT_LANE) for node in nodes))
     lines = table_text(header, rows, right=(0, 3), cell_width=_CELL, cut=(_NAME,), width=width).splitlines()
     if not full:
         return "\n".join(lines)

@@ -71,7 +71,7 @@ def _report(report: Report, width: int, again: str, whole: bool, locked_in: str)
     else:
         first, *later = report.divergences
         yield from _divergence(first, width, whole)
-        yield from (short(f"  then {item.kind.value} {title(item)}", width) for item in later[:_LATER_SHOWN])
+        yield from (short(f"  then {item.kind.value} {title(item, report.lanes)}", width) for item in later[:_LATER_SHOWN])
         if len(later) > _LATER_SHOWN:
             yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
     yield from _live(report, width)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from freezeframe_replay.report.messages import MessagePart
-from freezeframe_replay.report.outline import ROOT_LANE, Node
+from freezeframe_replay.report.outline import Node
 from freezeframe_replay.report.render import duration, printable
 from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn
+from freezeframe_schemas.lane_names import ROOT_LANE
 
 _INDENT = "    "
 
@@ -73,7 +74,7 @@ def _call(call: TranscriptCall) -> Passage:
 
 def _head(node: Node, named: str, *more: str) -> str:
     tokens = "" if node.tokens is None else f"{node.tokens[0]:,} > {node.tokens[1]:,} tokens"
-    lane = "" if node.lane in ("", ROOT_LANE) else f"lane {node.lane}"
+    lane = "" if node.lane_name == ROOT_LANE else node.lane_name
     inside = "" if node.inside is None else f"inside step {node.inside}"
     failed = f"FAILED {node.status}" if node.failed else ""
     step = "step none" if node.step is None else f"step {node.step}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.markup import Links, Tint, anchor_of, place_of, policy_of_a_file, render
 from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
+from freezeframe_schemas.lane_names import ROOT_LANE
 from freezeframe_schemas.run import Run
 
 _INSTRUMENT: Final = "freezeframe.instrument()  # before the client is made"
@@ -396,7 +398,7 @@ def _lanes(nodes: Sequence[Node], scale: Scale, links: Links) -> list[dict[str, 
     steps: dict[str, list[Node]] = {}
     for node in nodes:
         if node.step is not None:
-            steps.setdefault(node.lane, []).append(node)
+            steps.setdefault(node.lane_name, []).append(node)
     most = max(_BARS // max(len(steps), 1), _MIN_BARS)
 
     def bar(node: Node) -> dict[str, Any]:
@@ -409,8 +411,13 @@ def _lanes(nodes: Sequence[Node], scale: Scale, links: Links) -> list[dict[str, 
             "bars": [bar(node) for node in found[:most]],
             "left_out": max(len(found) - most, 0),
         }
-        for name, found in sorted(steps.items())
+        for name, found in sorted(steps.items(), key=lambda item: (item[0] != ROOT_LANE, _natural(item[0])))
     ]
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """Return what sorts names with numbers: 10 after 9."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D+)(\d*)", name)]
 
 
 def _filters(nodes: Sequence[Node], only: str) -> list[dict[str, Any]]:

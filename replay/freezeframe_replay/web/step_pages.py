@@ -20,6 +20,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.body_text import read_text
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Request, Response
+from freezeframe_schemas.lane_names import ROOT_LANE
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import decode_body
@@ -186,7 +187,7 @@ def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | Non
         "tokens": f"{node.tokens[0]:,} → {node.tokens[1]:,}" if node.tokens else "unknown" if node.is_uncounted else "",
         "ended": exchange.response.completion.value.replace("_", " ") if exchange is not None else "",
         "attempt": "" if node.attempt is None else f"{node.attempt.number} of {node.attempt.of}",
-        "lane": node.lane if node.lane != "root" else "",
+        "lane": node.lane_name if node.lane_name != ROOT_LANE else "",
         "recorded at": exchange.seam if exchange is not None else "",
         "error": "" if exchange is None or not exchange.error else _indented(exchange.error),
         "status message": span.status_message,
