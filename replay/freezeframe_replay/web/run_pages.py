@@ -21,6 +21,7 @@ from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.markup import Links, Tint, anchor_of, place_of, policy_of_a_file, render
 from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.lane_names import ROOT_LANE
 from freezeframe_schemas.run import Run
 
