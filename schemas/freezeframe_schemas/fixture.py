@@ -247,7 +247,7 @@ def _digest(manifest: Mapping[str, Any], steps: list[dict[str, Any]]) -> str:
 # -- values -------------------------------------------------------------------------------------------------------------
 
 
-_ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readings", "flags", "environment")
+_ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readings", "flags", "environment", "argv")
 
 
 def _without_absent(row: Mapping[str, Any]) -> dict[str, Any]:

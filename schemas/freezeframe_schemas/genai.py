@@ -147,6 +147,8 @@ with ``"stdin"`` if it read any.
 """
 ENTRY_ENVIRONMENT: Final = "freezeframe.entry.environment"
 """JSON object of the environment variables that may be shown (base URLs, regions, locale); secrets by name only."""
+ENTRY_ARGV: Final = "freezeframe.entry.argv"
+"""JSON list of the script's arguments, ``sys.argv[1:]``, if the entry point is a function of the script and there were any."""
 ENTRY_OUTPUT: Final = "freezeframe.entry.output"
 """Tagged JSON (`values`) of the entry point's result; for a whole process ``{"stdout": "..."}``."""
 ENTRY_BEGUN: Final = "freezeframe.entry.begun"

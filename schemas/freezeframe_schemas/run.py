@@ -64,6 +64,8 @@ class Entry:
     flags: str | None = None
     environment: str | None = None
     """JSON object, see `genai.ENTRY_ENVIRONMENT`."""
+    argv: str | None = None
+    """JSON list, see `genai.ENTRY_ARGV`."""
     user: str | None = None
     tenant: str | None = None
     session: str | None = None
@@ -181,6 +183,7 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
         clock_readings=span.text(genai.CLOCK_READINGS),
         flags=span.text(genai.FLAGS),
         environment=span.text(genai.ENTRY_ENVIRONMENT),
+        argv=span.text(genai.ENTRY_ARGV),
         user=span.text(genai.USER_ID),
         tenant=span.text(genai.TENANT),
         session=span.text(genai.SESSION_ID),

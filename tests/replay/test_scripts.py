@@ -59,11 +59,11 @@ FIRST = {"equal inputs", "coroutines in one loop", "threads"}
 """Those that `make test` tries."""
 
 
-def record(folder: Path, source: str, **environ: str) -> list[Fixture]:
+def record(folder: Path, source: str, *arguments: str, **environ: str) -> list[Fixture]:
     """Write the program to `folder`, run it once, return its runs."""
     (folder / "agent.py").write_text(source)
     done = subprocess.run(
-        [sys.executable, "agent.py"],
+        [sys.executable, "agent.py", *arguments],
         cwd=folder,
         env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", **environ},
         capture_output=True,
@@ -88,6 +88,34 @@ def test_each_run_that_a_script_without_a_main_guard_begins_is_replayed_by_its_o
     reports = [reenact(run, cwd=tmp_path) for run in runs]
     found = [(verdict(report), report.divergences, report.warnings) for report in reports]
     assert found == [(Verdict.IDENTICAL, (), ())] * len(runs)
+
+
+ARGUMENTS = """
+import argparse, sys, freezeframe
+freezeframe.instrument()
+parser = argparse.ArgumentParser()
+parser.add_argument("question")
+parser.add_argument("--words", type=int)
+
+@freezeframe.tool
+def look(text):
+    return text.upper()
+
+@freezeframe.run
+def main():
+    given = parser.parse_args()
+    return look(f"{sys.argv[0]} {given.question} {given.words}")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_run_that_reads_the_arguments_of_its_script_is_replayed_by_them(tmp_path: Path) -> None:
+    [run] = record(tmp_path, ARGUMENTS, "where is my order?", "--words", "7")
+    report = reenact(run, cwd=tmp_path)
+    assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
+    assert run.entry.argv == '["where is my order?", "--words", "7"]'
 
 
 NAMES = """

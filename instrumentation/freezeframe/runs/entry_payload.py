@@ -81,6 +81,8 @@ class EntryPoint:
     input: str
     """Tagged JSON."""
     operation: str = genai.OP_INVOKE_WORKFLOW
+    argv: tuple[str, ...] = ()
+    """The arguments of the script that the function is defined in."""
     gaps: tuple[Gap, ...] = ()
     """The parts of the input that do not come back unchanged."""
     reach: Callable[[], tuple[Gap, ...]] | None = None
@@ -174,6 +176,7 @@ class EntryPayload:
         point = self._point
         optional: dict[str, AttributeValue] = {
             genai.ENTRY_FILE: point.file,
+            genai.ENTRY_ARGV: json.dumps(point.argv) if point.argv else None,
             genai.ENTRY_OUTPUT: self.output,
             genai.ENTRY_EXCHANGES: self.exchanges or None,
             genai.ERROR_CHAIN: self.error,

@@ -289,6 +289,7 @@ class _MarkedFunction:
             file=file_of(self._function),
             input=values.encode({"args": positional, "kwargs": named}),
             operation=genai.OP_INVOKE_AGENT if self._options.agent else genai.OP_INVOKE_WORKFLOW,
+            argv=_arguments_of_its_script(self._function),
             gaps=self._gaps_of(positional, named),
             reach=self.reach.gaps,
         )
@@ -400,6 +401,12 @@ def target_of(function: Any) -> str:
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         module = spec.name if spec is not None else module
     return f"{module}:{function.__qualname__}"
+
+
+def _arguments_of_its_script(function: Any) -> tuple[str, ...]:
+    if getattr(named(function), "__module__", None) != "__main__":
+        return ()
+    return tuple(word for word in getattr(sys, "argv", ())[1:] if isinstance(word, str))
 
 
 def file_of(function: Any) -> str | None:

@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -32,7 +33,7 @@ from freezeframe_replay.process.recorded_command import TYPE_IT, find_below, pla
 from freezeframe_replay.process.tasks import DAGS, dags_of
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.run import EntryKind
+from freezeframe_schemas.run import Entry, EntryKind
 
 Loading = Callable[[], AbstractContextManager[None]]
 _IMPORTED: Final = {ast.dump(ast.Name("__name__", ast.Load())): ast.Constant("__mp_main__")}
@@ -72,6 +73,8 @@ def find_entry_point(fixture: Fixture, loading: Loading = contextlib.nullcontext
     made = made_by_the_framework(entry.target, own) if is_made else None
     if made is not None:
         return made()
+    if entry.kind is EntryKind.FUNCTION:
+        sys.argv = [entry.file or entry.target, *_arguments_of_the_script(entry)]
     load = partial(_load_module, module_name, entry.file, own, loading)
     if name == DAGS and entry.kind is EntryKind.TASK:
         match = _DAG.fullmatch(f"({rest}")
@@ -121,6 +124,15 @@ def _look_up(found: Any, path: str) -> Any:
             defined = inspect.getattr_static(found, name, None)
             found = None if defined is None or isinstance(defined, property) else getattr(found, name, None)
     return found
+
+
+def _arguments_of_the_script(entry: Entry) -> list[str]:
+    """Return what ``sys.argv`` held after the script's name; empty if a recording holds anything but a list of texts."""
+    with contextlib.suppress(ValueError):
+        recorded: Any = json.loads(entry.argv or "[]")
+        if isinstance(recorded, list) and all(isinstance(word, str) for word in recorded):
+            return recorded
+    return []
 
 
 def _load_module(module_name: str, file: str | None, own: OwnCode, loading: Loading) -> Any:
