@@ -93,6 +93,8 @@ BODIES = {
     "''.join({x for x in w})": True,
     "[x for x in {'a', 'b'}]": True,
     "list(frozenset(w))": True,
+    "' '.join({'a', 'b'})": True,
+    "str({'a': w, 'b': 1})": False,
     "hash(w) % 10": True,
     "dict.fromkeys(set(w))": True,
     "sorted(set(w))": False,

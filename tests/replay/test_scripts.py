@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -59,18 +60,25 @@ FIRST = {"equal inputs", "coroutines in one loop", "threads"}
 """Those that `make test` tries."""
 
 
-def record(folder: Path, source: str, *arguments: str, **environ: str) -> list[Fixture]:
-    """Write the program to `folder`, run it once, return its runs."""
+def record(
+    folder: Path, source: str, *arguments: str, typed: Sequence[str] = (), terminal: bool = False, **environ: str
+) -> list[Fixture]:
+    """Write the program to `folder`, run it once, return its runs. `typed`: the lines of its standard input."""
     (folder / "agent.py").write_text(source)
-    done = subprocess.run(
-        [sys.executable, "agent.py", *arguments],
-        cwd=folder,
-        env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", **environ},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    ours, its = os.openpty() if terminal else os.pipe()
+    with open(ours if terminal else its, "wb", buffering=0) as keys:
+        keys.write("".join(f"{line}\n" for line in typed).encode())
+        done = subprocess.run(
+            [sys.executable, "agent.py", *arguments],
+            cwd=folder,
+            env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", **environ},
+            stdin=its if terminal else ours,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+    os.close(its if terminal else ours)
     assert done.returncode == 0, done.stderr
     spans = defaultdict[str, list[SpanRecord]](list)
     for line in (folder / "spans.jsonl").read_text().splitlines():
@@ -157,3 +165,32 @@ def test_the_modules_of_a_replay_have_the_names_that_they_had_in_the_run(tmp_pat
     report = reenact(run, cwd=tmp_path)
     assert [(each.recorded, each.live) for each in report.divergences] == []
     assert verdict(report) is Verdict.IDENTICAL
+
+
+CHAT = """
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(text):
+    return text.upper()
+{mark}
+def main():
+    while (text := input("> ")) != "quit":
+        print(look(text))
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mark", "terminal"),
+    [("@freezeframe.run", True), ("@freezeframe.run", False), ("", True), ("", False)],
+    ids=["a marked run at a terminal", "a marked run", "a script at a terminal", "a script"],
+)
+def test_a_replay_types_what_was_typed(mark: str, terminal: bool, tmp_path: Path) -> None:
+    [run] = record(tmp_path, CHAT.format(mark=mark), typed=["hello", "and more", "quit"], terminal=terminal)
+    report = reenact(run, cwd=tmp_path)
+    assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
+    asked = [step.exchange.name for step in run.steps].count("input")
+    assert asked == (3 if mark or terminal else 0)

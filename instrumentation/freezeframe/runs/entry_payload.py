@@ -37,6 +37,7 @@ _NUMPYS_CLOCK: Final = Gap(
 
 _UNORDERED: Final = re.compile(
     rb"""(?<!sorted\()(?<!len\()(?<![\w.])(?:(?:frozen)?set|hash)\(|\{[^{}:"'\n]+\bfor\b|\bfor\b.+\bin\s*\{"""
+    rb"""|\b(?:join|list|tuple|str|iter)\(\s*\{[^{}:]+,"""
 )
 _HASH_SEED: Final = Gap(
     kind=GapKind.HASH_SEED,

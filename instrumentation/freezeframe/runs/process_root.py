@@ -102,6 +102,10 @@ class ProcessRoot:
         row.append(value)
         return row
 
+    def note_prompt(self, text: str) -> None:
+        """Note a prompt that Python showed on the terminal by itself: it is part of what such a program printed."""
+        self._streams.note_printed(text)
+
     def draws(self) -> Draws | None:
         """Return the store for random draws of such a program; None if the process is not a run."""
         return self._draws if ACTIVITY.is_process else None

@@ -101,18 +101,22 @@ class StandardStreams:
                 sys.stdin = self._stdin
             self._stdin = None
 
+    def note_printed(self, text: str) -> None:
+        """Note text on standard output, if that is watched."""
+        if self._printed is not None and self._room >= 0:
+            self._room -= len(text)
+            self._printed.append(text)
+
     def _listen_to_stdout(self) -> None:
         stdout: Any = sys.stdout
         if not isinstance(stdout, io.TextIOWrapper) or "write" in vars(stdout):
             return
-        printed = self._printed = []
+        self._printed = []
         write = stdout.write
 
         def watched(text: str) -> int:
             written = write(text)
-            if self._room >= 0:
-                self._room -= len(text)
-                printed.append(text)
+            self.note_printed(text)
             return written
 
         cast("Any", stdout).write = watched

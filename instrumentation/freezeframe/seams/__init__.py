@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.activity import ACTIVITY
+from freezeframe.seams import typed_input
 from freezeframe.seams.draws import randoms, uuids
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.order import lanes, races
@@ -132,7 +133,7 @@ def install(*, files: bool = False) -> None:
         return
     _installed.add("lanes")
     with _patches.together():
-        for installed in (lanes, races):
+        for installed in (lanes, races, typed_input):
             with guard(f"install of {installed.__name__}"):
                 installed.install(_patches)
         IMPORT_HOOK.when_imported("asyncio", _install_task_races)
@@ -169,14 +170,15 @@ def serve(
     on_instrument: Callable[[], None] | None = None,
     databases: Answered = "as they are",
     files: Answered = "as they are",
+    typed: Answered = "as they are",
 ) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams that are not installed yet.
 
     `edit` changes HTTP requests before they are looked up or sent. With `real_time`, functions take as long as they took, and
     httpx chunks arrive when they arrived, counted from the call. A replay that `is_recorded` is a new run: each call is
     recorded with the answer it was served, or with the answer of a live call. `on_instrument` is called when the program itself
-    turns capture on: the recording began at that point. `databases` and `files` set the places where calls of
-    databases and reads of files are answered.
+    turns capture on: the recording began at that point. `databases`, `files` and `typed` set the places
+    where calls of databases, reads of files and `input()` are answered.
     """
     start_serving(
         responder,
@@ -186,6 +188,7 @@ def serve(
         on_instrument=on_instrument,
         databases=databases,
         files=files,
+        typed=typed,
     )
     install(files=files != "as they are")
     SHARED.turn_on()

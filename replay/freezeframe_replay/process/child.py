@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe.context.environment import DATABASES_VARIABLE, FILES_VARIABLE
+from freezeframe.seams.typed_input import SEAM as TYPED
 from freezeframe_replay.process.child_task import FIRST_VARIABLE, ChildTask, is_called, key_of, own_task
 from freezeframe_replay.process.entry_point import find_entry_point
 from freezeframe_replay.process.tasks import call_task
@@ -94,6 +95,7 @@ def activate() -> None:
         on_instrument=begin,
         databases=_where_answered(fixture, DATABASES_VARIABLE, Kind.DATABASE),
         files=_where_answered(fixture, FILES_VARIABLE, Kind.FILE),
+        typed=_where_typed(fixture),
     )
     freezeframe.instrument()
     if fixture.entry.kind is EntryKind.REQUEST:
@@ -113,6 +115,12 @@ def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
     """Return the scope in which calls of this kind are answered: none unless the run recorded them (`variable`)."""
     recorded: Any = json.loads(fixture.entry.environment or "{}")
     if variable not in recorded and not any(step.exchange.kind is kind for step in fixture.steps):
+        return "as they are"
+    return "in runs" if is_called(fixture) else "everywhere"
+
+
+def _where_typed(fixture: Fixture) -> Answered:
+    if not any(step.exchange.seam == TYPED for step in fixture.steps):
         return "as they are"
     return "in runs" if is_called(fixture) else "everywhere"
 

@@ -58,6 +58,9 @@ class RootSpan(Protocol):
     def note_reading(self, feed: str, value: str) -> list[str] | None:
         """Keep a feed's value outside any run; return the list that now ends with it, None if it is not kept."""
 
+    def note_prompt(self, text: str) -> None:
+        """Note a prompt that Python showed on the terminal by itself."""
+
     def draws(self) -> Draws | None:
         """Return the store for draws outside any run; None if they are not part of a run."""
 

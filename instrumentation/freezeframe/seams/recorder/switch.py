@@ -22,7 +22,7 @@ STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; s
 
 
 Answered = Literal["as they are", "in runs", "everywhere"]
-"""Scope in which a replay answers calls of databases, or reads of files.
+"""Scope in which a replay answers calls of databases, reads of files, or `input()`.
 
 None, since the run did not record them; its entry point; or the whole program, which is the run.
 """
@@ -40,6 +40,7 @@ class _Switch:
     on_instrument: Callable[[], None] | None = None
     databases: Answered = "as they are"
     files: Answered = "as they are"
+    typed: Answered = "as they are"
 
 
 _switch: Final = _Switch()
@@ -54,9 +55,10 @@ def start_serving(
     on_instrument: Callable[[], None] | None,
     databases: Answered,
     files: Answered,
+    typed: Answered,
 ) -> None:
     """Answer the seams from `responder` (see `freezeframe.seams.serve`)."""
-    _switch.databases, _switch.files = databases, files
+    _switch.databases, _switch.files, _switch.typed = databases, files, typed
     _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
     _switch.on_instrument = on_instrument
     ACTIVITY.serve(True)
@@ -66,7 +68,7 @@ def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
     _switch.responder = _switch.edit = _switch.on_instrument = None
     _switch.is_recorded = False
-    _switch.databases = _switch.files = "as they are"
+    _switch.databases = _switch.files = _switch.typed = "as they are"
     ACTIVITY.serve(False)
 
 
@@ -78,6 +80,11 @@ def databases() -> Answered:
 def files() -> Answered:
     """Return the scope in which the current replay answers reads of files."""
     return _switch.files
+
+
+def typed() -> Answered:
+    """Return the scope in which the current replay answers `input()`."""
+    return _switch.typed
 
 
 def edited(request: Request) -> bytes | None:
