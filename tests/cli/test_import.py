@@ -14,12 +14,12 @@ from running_collector import CollectorProcess, span
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.target import RunsPlace, load_run
+from freezeframe_replay.local.target import RunsPlace, load_as_fixture, load_run
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.sources.otlp_requests import requests_of_file
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
@@ -200,3 +200,36 @@ def test_what_is_not_otlp_is_an_error_with_the_file(content: bytes, tmp_path: Pa
     file.write_bytes(content)
     with pytest.raises(WireError, match=r"file\.bin"):
         list(requests_of_file(file))
+
+
+@pytest.mark.long
+def test_messages_that_spans_point_to_are_read_from_a_named_place_and_redacted(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the option the run is stored as it came, and what keeps it from a replay is named."""
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    (run,) = load_runs_of_file(RECORDED / "langgraph-chat-genai")
+    lines: dict[str, list[str]] = {"1": [], "2": []}
+    for mark, made in lines.items():
+        for held in run.spans:
+            attributes = dict(held.attributes)
+            for name in (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.SYSTEM_INSTRUCTIONS):
+                if (content := attributes.pop(name, None)) is not None:
+                    file = prompts / f"{held.span_id}_{name}.json"
+                    file.write_text(str(content).replace("today?", "today? 4111 1111 1111 1111"))
+                    attributes[f"{name}_ref"] = f"s3://bucket/prompts/{file.name}"
+            made.append(json.dumps(spans_to_otlp_json([replace(held, trace_id=mark * 32, attributes=attributes)])))
+        (tmp_path / f"{mark}.jsonl").write_text("\n".join(made))
+    capsys.readouterr()
+    assert imported(collector, str(tmp_path / "1.jsonl"), "--content-from", f"s3://bucket/prompts={prompts}") == 0
+    assert imported(collector, str(tmp_path / "2.jsonl"), "--content-from", str(prompts)) == 0
+    assert "that spans point to not read: its address is not below a place that may be read" in capsys.readouterr().err
+    found, lost = (load_run(RunsPlace(data=collector.data), mark * 32) for mark in lines)
+    fixture = freeze(found)
+    assert [step.exchange.kind for step in fixture.steps] == [step.exchange.kind for step in freeze(run).steps]
+    assert "Seattle and San Francisco today? " in str(found)
+    assert "4111 1111 1111 1111" not in str(found)
+    with pytest.raises(RunError) as refused:
+        load_as_fixture(RunsPlace(data=collector.data), lost.trace_id)
+    assert refused.value.do == "it is in s3://bucket: not read: its address is not below a place that may be read"

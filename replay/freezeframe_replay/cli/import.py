@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.options import DATA, JSON, home_of, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.collector import flush, read_ports
@@ -23,7 +23,13 @@ from freezeframe_replay.sources.backends import BACKENDS, list_backend_runs, loa
 from freezeframe_replay.sources.exports.endpoints import rejected_spans
 from freezeframe_replay.sources.http_door import deliver
 from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
-from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file, requests_of_spans
+from freezeframe_replay.sources.otlp_requests import (
+    METRICS,
+    OtlpRequest,
+    request_with_content,
+    requests_of_file,
+    requests_of_spans,
+)
 from freezeframe_replay.sources.recordings.kinds import (
     RECORDINGS,
     no_runs,
@@ -33,6 +39,7 @@ from freezeframe_replay.sources.recordings.kinds import (
 )
 from freezeframe_replay.sources.span_file import files_below, load_runs_below, load_runs_of_file
 from freezeframe_schemas.address import shown_address
+from freezeframe_schemas.content_references import ContentReader, make_reader
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError, WireError
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
 from freezeframe_schemas.run import Run, build_run
@@ -64,6 +71,13 @@ COMMAND: Final = Command(
         option("sources", nargs="+", type=_source, metavar="SOURCE", help=f"file, directory, or URL ({', '.join(BACKENDS)})"),
         option("--limit", type=positive, default=100, metavar="N", help="from a backend: its newest N runs (default: 100)"),
         option("--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"),
+        repeatable(
+            "--content-from",
+            dest="places",
+            metavar="PREFIX[=BASE]",
+            help="where spans of otlp may point to for their messages: a folder or http(s)://HOST/PATH, may be repeated; "
+            "=BASE names a copy elsewhere, as of s3://BUCKET/PATH; nothing is read by default",
+        ),
         flag("--dry-run", "send nothing; print what each run does not hold"),
         JSON,
         DATA,
@@ -135,9 +149,10 @@ def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
     sent: Counter[str] = Counter()
     runs: dict[str, None] = {}
+    reader = make_reader(arguments.places)
 
     def send(file: Path | str) -> None:
-        for request in _requests(file, arguments):
+        for request in _requests(file, arguments, reader):
             if file == files[0] and request.number < arguments.first:
                 continue
             if request.signal == METRICS:
@@ -150,6 +165,8 @@ def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home
 
     with Progress("reading", quiet=arguments.json) as progress:
         sent["unreadable"] = _each(files, send, progress)
+        for reason, count in reader.unread.items():
+            progress.note(f"freezeframe: {counted(count, 'text')} that spans point to not read: {reason}")
         progress.say("waiting until all of it is stored")
         flush(home)
     return sent, [*runs]
@@ -174,11 +191,13 @@ def _each(files: list[Path | str], use: Callable[[Path | str], None], progress: 
     return unreadable
 
 
-def _requests(file: Path | str, arguments: argparse.Namespace) -> Iterator[OtlpRequest]:
+def _requests(file: Path | str, arguments: argparse.Namespace, reader: ContentReader) -> Iterator[OtlpRequest]:
     if isinstance(file, str):
         return requests_of_spans(span for spans in _traces_of(file, arguments) for span in spans)
-    kind = arguments.kind
-    return requests_of_file(file) if kind == _OTLP else requests_of_recording(file, RECORDINGS[kind])
+    if arguments.kind != _OTLP:
+        return requests_of_recording(file, RECORDINGS[arguments.kind])
+    found = requests_of_file(file)
+    return (part for request in found for part in request_with_content(request, reader)) if reader.places else found
 
 
 def _traces_of(url: str, arguments: argparse.Namespace) -> Iterator[list[SpanRecord]]:

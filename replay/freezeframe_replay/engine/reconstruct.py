@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.content_references import unread_of
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import RECONSTRUCTED, Chunk, Completion, Exchange, Kind, Request, Response
 from freezeframe_schemas.fixture import Fixture, Loss, Redaction, Step
@@ -42,6 +43,7 @@ MODEL_NAME: Final = "chat"
 RETRIEVAL_NAME: Final = "retrieval"
 EMBEDDING_NAME: Final = "embeddings"
 
+_ELSEWHERE: Final = "content elsewhere"
 _NEEDED: Final = frozenset({("request messages", "absent"), ("tool results in the request", "absent"), ("answer", "absent")})
 _UNREDACTED: Final = Redaction()
 _STATUS: Final = re.compile(r"\b([45]\d\d)\b")
@@ -156,9 +158,12 @@ def answerable(fixture: Fixture) -> Fixture:
     lacking = sorted({loss.step for loss in fixture.ledger if loss.step and (loss.field, loss.source) in _NEEDED})
     if lacking:
         numbers = f"step {lacking[0]}" if len(lacking) == 1 else f"steps {', '.join(map(str, lacking))}"
+        elsewhere = next((loss.source for loss in fixture.ledger if loss.field == _ELSEWHERE), None)
         raise RunError(
             f"run {fixture.run_id}: its spans do not hold the content of {numbers}, so it cannot be re-enacted",
-            do="switch on the recording of content where the run was recorded; for OpenTelemetry's instrumentations, "
+            do=f"it is in {elsewhere}"
+            if elsewhere
+            else "switch on the recording of content where the run was recorded; for OpenTelemetry's instrumentations, "
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only (before 1.37: true)",
         )
     return fixture
@@ -492,6 +497,7 @@ def _losses(call: ModelCall) -> Iterator[tuple[str, str]]:
     attributes = call.attributes
     if not call.asked["messages"]:
         yield "request messages", "absent"
+    yield from ((_ELSEWHERE, f"{place}: not read: {why}") for place, why in unread_of(call.span))
     if not all(has_result(part) for part in parts_in_request(call, "tool_call_response")):
         yield "tool results in the request", "absent"
     if not attributes.get(genai.REQUEST_MODEL):

@@ -14,12 +14,13 @@ from typing import Final
 
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.otlp_bytes import LOGS, TRACES, documents_of, is_text, messages_of, read_message
+from freezeframe_schemas.content_references import REFERENCES, ContentReader
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.logs import decode_json_logs
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire.document import JsonObject, as_objects, as_text
+from freezeframe_schemas.wire.document import JsonObject, as_objects, as_text, parse
 
 METRICS: Final = "metrics"
 JSON: Final = "application/json"
@@ -107,6 +108,27 @@ def requests_of_spans(spans: Iterable[SpanRecord]) -> Iterator[OtlpRequest]:
     for number, batch in enumerate(batches_of_spans(spans), 1):
         body = encode_traces(batch)
         yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=body, runs=_runs_of(batch))
+
+
+def request_with_content(request: OtlpRequest, reader: ContentReader) -> Iterator[OtlpRequest]:
+    """Yield the request with the content that its spans point to; unread and unchanged if they point to nothing.
+
+    Raises:
+        WireError: it is not OTLP.
+    """
+    if not any(name.encode() in request.body for name in REFERENCES):
+        yield request
+        return
+    if request.content_type == PROTOBUF:
+        _, found = read_message(request.body)
+        if found.faults:  # the collector refuses some, and says why
+            yield request
+            return
+        spans = found.spans
+    else:
+        spans = spans_of_document(parse(request.body))
+    for part in requests_of_spans(map(reader.with_content, spans)):
+        yield replace(part, number=request.number, line=request.line)
 
 
 def batches_of_spans(spans: Iterable[SpanRecord]) -> Iterator[list[SpanRecord]]:
