@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +21,8 @@ from typing import Any
 
 import httpx
 
+from freezeframe_redaction.keyring.keys import keys_apart, load_or_create_keys
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
@@ -40,14 +46,30 @@ def span(number: int, text: str = "hello") -> SpanRecord:
     )
 
 
+@functools.cache
+def _empty_store() -> Path:
+    """Return an embedded store with all tables and no rows. Another process makes it: an engine opens one store."""
+    folder = Path(tempfile.mkdtemp(prefix="freezeframe-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    program = "import sys; from freezeframe_collector.store import open_store as o; s = o(sys.argv[1]); s.migrate(); s.close()"
+    subprocess.run([COMMAND[0], "-c", program, f"chdb://{folder / 'store'}"], check=True)
+    return folder / "store"
+
+
 class CollectorProcess:
-    """A collector process over a data directory, on free ports; a fork of `warm_python` if the test's module asks for that."""
+    """A collector process over a data directory, on free ports; a fork of `warm_python` if the test's module asks for that.
+
+    It finds tables and a key there already: to make the tables takes most of a second. `freezeframe up` makes both itself.
+    """
 
     def __init__(self, data: Path, *arguments: str, policy: str = "off", environment: Mapping[str, str] | None = None) -> None:
         self.data = data
         ports = data / "ports.json"
         ports.unlink(missing_ok=True)
         data.mkdir(parents=True, exist_ok=True)
+        if not (data / "store").exists():
+            load_or_create_keys(keys_apart(data, KEYS))
+            shutil.copytree(_empty_store(), data / "store", symlinks=True)
         self.stderr = (data / "stderr.txt").open("ab")
         free_ports = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
         command = [sys.executable, *COMMAND[1:], "--data", str(data), *free_ports, *arguments]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -32,14 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def runs(folder: Path, store: Store) -> dict[str, Run]:
+def runs(folder: Path, store: Store, warm_server: str) -> dict[str, Run]:
     """A run that went well, one that failed, and one that caught what failed: recorded for real and stored."""
     recorded: dict[str, Run] = {}
     questions = {"good": "where is zanzibar?", "failed": "where is the lost one?", "partly": "a soft failure"}
     for name, question in questions.items():
         spans = folder / f"{name}.jsonl"
         environment = {**os.environ, "FREEZEFRAME_FILE": str(spans), "OTEL_SERVICE_NAME": "page-agent"}
-        subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
+        subprocess.run([warm_server, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
         recorded[name] = load_run_of_file(spans)
         store.insert(list(recorded[name].spans), token=f"pages-{name}")
     return recorded

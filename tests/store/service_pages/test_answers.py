@@ -11,7 +11,7 @@ from service_pages import Client, text
 from freezeframe_collector.store import Store
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long  # a store, and programs that are started again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a store, and programs that are started again
 
 
 @pytest.mark.proof

@@ -18,7 +18,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord, StatusCode
 
-pytestmark = pytest.mark.long  # a store, and programs that are started again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a store, and programs that are started again
 MODELS = ("gpt-4o-mini", "gpt-4o-mini", "gpt-4o-mini", "a-model-of-nobody")
 
 

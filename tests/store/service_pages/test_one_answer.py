@@ -52,7 +52,7 @@ from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import Resource
 
-pytestmark = pytest.mark.long  # a store
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a store, and programs that are started again
 
 QUERY = "SELECT trace_id, name, start_time FROM runs WHERE service = 'one-answer' ORDER BY trace_id"
 WORDS = "the one and only answer"

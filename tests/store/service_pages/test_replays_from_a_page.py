@@ -24,7 +24,7 @@ from freezeframe_replay.process.reenact import Trial
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long  # a store, and programs that are started again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a store, and programs that are started again
 
 
 @pytest.mark.proof("page /replays/{number}")
