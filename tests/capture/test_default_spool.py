@@ -18,7 +18,7 @@ from freezeframe._delivery_report import delivery_reports
 from freezeframe.export.default_spool import spool_directory
 from freezeframe.export.spool import Header, Spool
 
-pytestmark = pytest.mark.long  # processes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # processes
 
 AGENT = """
 import sys
@@ -164,6 +164,7 @@ def test_doctor_says_what_waits_and_where(home: Path) -> None:
     assert (report.ok, report.found) == (False, f"batches waiting: 1, in {directory}, protected by: encrypt")
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_without_what_seals_it_doctor_and_a_warning_say_that_spans_are_lost(home: Path) -> None:
     (Path.cwd() / "sitecustomize.py").write_text(
         "import sys\nclass Hidden:\n    def find_spec(self, name, path=None, target=None):\n"

@@ -14,7 +14,7 @@ from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
 from freezeframe.export.tracing import make_provider
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 _CALLS = 120
 _MANY = (pytest.mark.soak, pytest.mark.timeout(3600))

@@ -54,6 +54,7 @@ def test_nothing_to_check_is_neither_whole_nor_alike(command: list[str], capsys:
 
 @pytest.mark.proof("verdict incomparable")
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.usefixtures("foreign")
 def test_a_replay_that_compared_nothing_is_incomparable(capsys: pytest.CaptureFixture[str]) -> None:
     """It was "identical: 0 of 0", and a program that does nothing at all passed."""
@@ -66,6 +67,7 @@ def test_a_replay_that_compared_nothing_is_incomparable(capsys: pytest.CaptureFi
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_an_experiment_does_not_count_it_as_the_same(foreign: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(Path("set"), [(foreign, "")], chosen_by="by hand")
     assert main(["experiment", "set", "--json", *PASS]) == 125
@@ -74,6 +76,7 @@ def test_an_experiment_does_not_count_it_as_the_same(foreign: Fixture, capsys: p
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.usefixtures("foreign")
 def test_it_cannot_be_fuzzed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["experiment", "fuzz", "foreign", *PASS]) == 125
@@ -83,6 +86,7 @@ def test_it_cannot_be_fuzzed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.usefixtures("foreign")
 def test_no_commit_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commit = ["commit", "-q", "--allow-empty", "-m"]
@@ -93,6 +97,7 @@ def test_no_commit_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_regression_test_of_it_fails(project: Project, foreign: Fixture) -> None:
     write_fixture(foreign, project.root / "foreign")
     (project.root / "test_it.py").write_text(
@@ -116,6 +121,7 @@ def test_answer(freezeframe_cassette):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_cassette_without_a_call_is_not_recorded_and_not_played(project: Project) -> None:
     """It would pass for ever, while the function runs for real."""
     (project.root / "test_it.py").write_text(CASSETTE)
@@ -130,6 +136,7 @@ def test_a_cassette_without_a_call_is_not_recorded_and_not_played(project: Proje
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_run_of_ours_without_calls_is_identical_by_its_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from freezeframe_replay.operations import forgetting
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
 
-pytestmark = pytest.mark.long  # each test starts a collector of its own
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts a collector of its own
 
 MAIL, NAME, PHONE, NUMBER = "anna.keller@corp-mail.io", "Anna Keller", "+1 415 865 2671", "u-4411x9"
 VALUES = (MAIL, NAME, PHONE, NUMBER)

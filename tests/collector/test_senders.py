@@ -11,7 +11,7 @@ from honest_senders import HonestSenders
 from hostile_senders import BOMBS, HostileSenders
 from running_collector import CollectorProcess, span
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 MIB = 1 << 20
 SMALL_LIMITS = {

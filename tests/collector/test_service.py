@@ -19,7 +19,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from running_collector import COMMAND, CollectorProcess, Load, span
 
-pytestmark = pytest.mark.long  # each test starts a collector of its own
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts a collector of its own
 
 IN_A_HURRY = {"FREEZEFRAME_COLLECTOR__WAL__FLUSH_INTERVAL_S": "0.05"}
 LONG_ROUNDS = int(os.environ.get("FREEZEFRAME_KILL_ROUNDS", "200"))

@@ -88,7 +88,7 @@ def write_shop(folder: Path, module: str) -> None:
     (folder / f"{module}_grpc.py").write_text(_GRPC.format(module=module))
 
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python"), pytest.mark.timeout(300)]
 
 _SYNC = """
 import grpc

@@ -31,7 +31,7 @@ from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 AGENTS: Final = {**DERIVED, **FURTHER}
 NAMED: Final = frozenset(

@@ -64,7 +64,14 @@ def admin_token() -> str:
 
 @pytest.fixture(scope="session")
 def facade_url(store: Store, admin_token: str) -> Iterator[str]:
-    """The URL of a facade over the store, served from a thread on an ephemeral port."""
+    """The URL of a facade over the store, served from a thread on an ephemeral port; it answers in this process."""
+    with serving(store, admin_token=admin_token, here=True) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def reader_url(store: Store, admin_token: str) -> Iterator[str]:
+    """The URL of a facade over the store whose statements have a process each, as in a collector."""
     with serving(store, admin_token=admin_token) as url:
         yield url
 

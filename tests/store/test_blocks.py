@@ -86,14 +86,14 @@ def ask(url: str, sql: bytes, **parameters: str) -> tuple[int, bytes]:
 
 @pytest.mark.proof
 @pytest.mark.long
-def test_answers_and_errors_come_in_blocks_where_asked_for(facade_url: str) -> None:
-    status, body = ask(facade_url, b"SELECT number FROM numbers(300000) FORMAT TSV", compress="1")
+def test_answers_and_errors_come_in_blocks_where_asked_for(reader_url: str) -> None:
+    status, body = ask(reader_url, b"SELECT number FROM numbers(300000) FORMAT TSV", compress="1")
     assert (status, decode_blocks(body, 1 << 30)) == (200, b"".join(b"%d\n" % number for number in range(300_000)))
-    status, body = ask(facade_url, b"SELECT nope", compress="1")
+    status, body = ask(reader_url, b"SELECT nope", compress="1")
     assert status == 404
     assert decode_blocks(body, LIMIT).startswith(b"Code: 47")
     # clickhouse-jdbc reads a refusal as text, whatever it asked for
-    status, body = ask(facade_url, b"SELECT * FROM file('/etc/passwd')", compress="1")
+    status, body = ask(reader_url, b"SELECT * FROM file('/etc/passwd')", compress="1")
     assert status == 403
     assert body.startswith(b"Code: 497")
 

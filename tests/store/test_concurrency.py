@@ -16,7 +16,7 @@ BATCHES = 5
 
 
 @pytest.mark.long
-def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, facade_url: str) -> None:
+def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, reader_url: str) -> None:
     first = 5000
     spans = list(agent_loops.agent_runs(first, 25, turns=5))
     size = len(spans) // BATCHES + 1
@@ -31,7 +31,7 @@ def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, facad
             "SELECT level, count() FROM readiness GROUP BY level",
         )
         while not done.is_set():
-            request = urllib.request.Request(facade_url, data=questions[number % len(questions)].encode())
+            request = urllib.request.Request(reader_url, data=questions[number % len(questions)].encode())
             try:
                 with urllib.request.urlopen(request, timeout=400) as answer:
                     answer.read()
@@ -39,7 +39,7 @@ def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, facad
                 failures.append(f"{questions[number % len(questions)]}: {error}")
 
     def replay() -> None:
-        runs = open_runs(facade_url)
+        runs = open_runs(reader_url)
         while not done.is_set():
             found = runs.list_runs(limit=1)
             if found:

@@ -166,33 +166,33 @@ def test_headers_that_clients_read(facade_url: str) -> None:
     assert "read_rows" in json.loads(answer.headers["X-ClickHouse-Summary"])
 
 
-def test_an_error_after_the_first_bytes_is_framed_in_the_body(facade_url: str) -> None:
+def test_an_error_after_the_first_bytes_is_framed_in_the_body(reader_url: str) -> None:
     sql = b"SELECT throwIf(number = 900000) FROM numbers(1000000) SETTINGS max_block_size = 1000, max_threads = 1"
-    answer, body = post(facade_url, sql + b" FORMAT TSV")
+    answer, body = post(reader_url, sql + b" FORMAT TSV")
     assert answer.status == 200
     tag = answer.headers["X-ClickHouse-Exception-Tag"].encode()
     assert b"\r\n__exception__\r\n" + tag in body
     assert b"Code: 395" in body
-    answer, _ = post(facade_url, sql + b" FORMAT TSV", wait_end_of_query="1")
+    answer, _ = post(reader_url, sql + b" FORMAT TSV", wait_end_of_query="1")
     assert answer.status == 400
 
 
-def test_a_reader_that_goes_away_leaves_the_others_unharmed(facade_url: str) -> None:
-    parts = urlsplit(facade_url)
+def test_a_reader_that_goes_away_leaves_the_others_unharmed(reader_url: str) -> None:
+    parts = urlsplit(reader_url)
     for _ in range(12):
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
         connection.request("POST", "/", body=b"SELECT number FROM numbers(20000000) FORMAT TSV")
         connection.getresponse().read(1000)
         connection.close()
-    assert post(facade_url, b"SELECT 1")[1] == b"1\n"
+    assert post(reader_url, b"SELECT 1")[1] == b"1\n"
 
 
-def test_many_readers_at_once(facade_url: str) -> None:
+def test_many_readers_at_once(reader_url: str) -> None:
     failures: list[object] = []
 
     def read() -> None:
         for number in range(4):
-            answer, body = post(facade_url, f"SELECT {number} + sum(number) FROM numbers(1000)".encode())
+            answer, body = post(reader_url, f"SELECT {number} + sum(number) FROM numbers(1000)".encode())
             if (answer.status, body) != (200, b"%d\n" % (499500 + number)):
                 failures.append(body)
 
@@ -219,18 +219,18 @@ def test_a_get_carries_its_statement_in_the_url(facade_url: str) -> None:
 
 
 @pytest.mark.proof
-def test_basic_authentication_is_the_users(facade_url: str) -> None:
+def test_basic_authentication_is_the_users(reader_url: str) -> None:
     token = base64.b64encode(b"default:wrong").decode()
-    answer, _ = post(facade_url, b"SELECT 1", {"Authorization": f"Basic {token}"})
+    answer, _ = post(reader_url, b"SELECT 1", {"Authorization": f"Basic {token}"})
     assert answer.status == 401
-    answer, _ = post(facade_url, b"SELECT 1", user="nobody", password="")
+    answer, _ = post(reader_url, b"SELECT 1", user="nobody", password="")
     assert answer.status == 401
 
 
 @pytest.mark.proof
-def test_what_the_store_refuses_is_a_permanent_error(facade_url: str) -> None:
+def test_what_the_store_refuses_is_a_permanent_error(reader_url: str) -> None:
 
-    runs = open_runs(facade_url)
+    runs = open_runs(reader_url)
     with pytest.raises(PermanentStoreError, match="no_such"):
         runs.sql("SELECT no_such FROM runs")
     runs.close()
@@ -258,23 +258,23 @@ def test_a_query_id_that_no_header_can_hold_is_refused_with_a_reason(facade_url:
     assert answer.headers["X-Injected"] is None
 
 
-def test_a_short_statement_does_not_wait_behind_slow_ones_of_its_user(facade_url: str) -> None:
+def test_a_short_statement_does_not_wait_behind_slow_ones_of_its_user(reader_url: str) -> None:
     """Twelve, where four run at a time: each of the slow ones ends after the short ones."""
     slow = b"SELECT count() FROM numbers_mt(100000000000) WHERE cityHash64(number) = 7 SETTINGS max_execution_time = 10"
     ended: list[str] = []
 
     def ask(number: int) -> None:
-        post(facade_url, slow, query_id=f"slow-{number}")
+        post(reader_url, slow, query_id=f"slow-{number}")
         ended.append("slow")
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for sql, expected in ((b"SELECT 1", b"1\n"), (b"select version() != ''", b"1\n"), (b"SELECT timezone() FORMAT Null", b"")):
-        assert post(facade_url, sql)[1] == expected
+        assert post(reader_url, sql)[1] == expected
         ended.append("short")
     assert ended[:3] == ["short"] * 3
     for number in range(12):
-        post(facade_url, f"KILL QUERY WHERE query_id = 'slow-{number}'".encode())
+        post(reader_url, f"KILL QUERY WHERE query_id = 'slow-{number}'".encode())
     for thread in threads:
         thread.join()

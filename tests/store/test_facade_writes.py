@@ -119,12 +119,12 @@ def test_a_wrong_token_is_no_admin(facade_url: str) -> None:
 
 
 @pytest.mark.parametrize("format_", ["JSON", "TSV"])
-def test_a_statement_is_stopped_by_its_id(facade_url: str, format_: str) -> None:
+def test_a_statement_is_stopped_by_its_id(reader_url: str, format_: str) -> None:
     failures: list[str] = []
     name = f"endless-{format_}"
-    asked = threading.Thread(target=lambda: failures.append(refusal(facade_url, f"{ENDLESS} FORMAT {format_}", query_id=name)))
+    asked = threading.Thread(target=lambda: failures.append(refusal(reader_url, f"{ENDLESS} FORMAT {format_}", query_id=name)))
     asked.start()
-    while b"waiting" not in ask(facade_url, f"KILL QUERY WHERE query_id = '{name}'"):
+    while b"waiting" not in ask(reader_url, f"KILL QUERY WHERE query_id = '{name}'"):
         assert asked.is_alive()
     asked.join()
     assert "QUERY_WAS_CANCELLED" in failures[0]

@@ -200,21 +200,21 @@ def test_directories_that_go_while_a_host_looks_end_no_reader(host: ReaderHost, 
         thread.join()
 
 
-def test_eight_bombs_do_not_keep_another_reader_waiting(facade_url: str) -> None:
+def test_eight_bombs_do_not_keep_another_reader_waiting(reader_url: str) -> None:
     """They are killed at their bound; the ninth statement, from another address, has an answer before the first is."""
-    bombs = [threading.Thread(target=post, args=(facade_url, f"{BOMB} SETTINGS max_execution_time = 3")) for _ in range(8)]
+    bombs = [threading.Thread(target=post, args=(reader_url, f"{BOMB} SETTINGS max_execution_time = 3")) for _ in range(8)]
     for bomb in bombs:
         bomb.start()
-    assert post(facade_url, "SELECT 1", source="127.0.0.2") == (200, b"1\n")
+    assert post(reader_url, "SELECT 1", source="127.0.0.2") == (200, b"1\n")
     assert any(bomb.is_alive() for bomb in bombs)
     for bomb in bombs:
         bomb.join(100)
         assert not bomb.is_alive()
 
 
-def test_clients_that_leave_take_their_statements_with_them(facade_url: str) -> None:
+def test_clients_that_leave_take_their_statements_with_them(reader_url: str) -> None:
     """Four statements are one address's share, and these run for minutes: a fifth is answered once their clients have left."""
-    parts = urlsplit(facade_url)
+    parts = urlsplit(reader_url)
     body = f"{BOMB} SETTINGS max_execution_time = 300".encode()
     with ExitStack() as clients:
         for _ in range(4):
@@ -222,22 +222,22 @@ def test_clients_that_leave_take_their_statements_with_them(facade_url: str) -> 
             leaver.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
         while len(readers_now()) < 4:  # the test's timeout bounds it
             threading.Event().wait(0.05)
-    assert post(facade_url, "SELECT 1") == (200, b"1\n")
+    assert post(reader_url, "SELECT 1") == (200, b"1\n")
 
 
-def test_errors_of_readers_hold_up_no_insert(store: Store, facade_url: str) -> None:
+def test_errors_of_readers_hold_up_no_insert(store: Store, reader_url: str) -> None:
     """An insert is checked by the errors that the engine counted meanwhile, and a reader's errors are not among them."""
     done = threading.Event()
 
     def fail() -> None:
         while not done.is_set():
-            post(facade_url, "SELECT throwIf(1)")
+            post(reader_url, "SELECT throwIf(1)")
 
     readers = [threading.Thread(target=fail) for _ in range(2)]
     for reader in readers:
         reader.start()
     try:
-        post(facade_url, "SELECT throwIf(1)")
+        post(reader_url, "SELECT throwIf(1)")
         for number in range(10):
             store.engine.insert("freezeframe.prices", ["prefix"], native_text(f"beside-{number}"), f"beside-{number}")
     finally:
@@ -246,15 +246,15 @@ def test_errors_of_readers_hold_up_no_insert(store: Store, facade_url: str) -> N
             reader.join(60)
 
 
-def test_a_later_database_of_a_session_is_the_one_it_reads(facade_url: str) -> None:
-    first = post(facade_url, "SELECT currentDatabase()", session_id="two", database="freezeframe")
-    then = post(facade_url, "SELECT currentDatabase()", session_id="two", database="information_schema")
+def test_a_later_database_of_a_session_is_the_one_it_reads(reader_url: str) -> None:
+    first = post(reader_url, "SELECT currentDatabase()", session_id="two", database="freezeframe")
+    then = post(reader_url, "SELECT currentDatabase()", session_id="two", database="information_schema")
     assert (first, then) == ((200, b"freezeframe\n"), (200, b"information_schema\n"))
 
 
-def test_every_view_and_table_can_be_described(store: Store, facade_url: str) -> None:
+def test_every_view_and_table_can_be_described(store: Store, reader_url: str) -> None:
     _, rows = store.query("SELECT name FROM system.tables WHERE database = 'freezeframe' AND engine != 'MaterializedView'")
-    refused = {row[0]: text for row in rows if (text := post(facade_url, f"DESCRIBE TABLE `{row[0]}`"))[0] != 200}
+    refused = {row[0]: text for row in rows if (text := post(reader_url, f"DESCRIBE TABLE `{row[0]}`"))[0] != 200}
     assert list(refused) in ([], ["search"])  # `search` is a view with parameters: it has columns once they are given
 
 

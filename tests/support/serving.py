@@ -6,19 +6,25 @@ import asyncio
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 
+import pytest
 from aiohttp import web
+from readers_here import ReadersHere
 
-from freezeframe_collector.facade import build_app
+from freezeframe_collector.facade import app, build_app
 from freezeframe_collector.store import Store
 
 
 @contextmanager
-def serving(store: Store, *, admin_token: str | None = None) -> Generator[str]:
-    """Serve the store and yield the URL."""
+def serving(store: Store, *, admin_token: str | None = None, here: bool = False) -> Generator[str]:
+    """Serve the store and yield the URL; statements are answered in this process if `here`."""
     loop = asyncio.new_event_loop()
     started = threading.Event()
-    runner = web.AppRunner(build_app(store, admin_token=admin_token))
+    with pytest.MonkeyPatch.context() as patch:
+        if here:
+            patch.setattr(app, "ReaderHost", partial(ReadersHere, store.engine))
+        runner = web.AppRunner(build_app(store, admin_token=admin_token))
 
     async def start() -> None:
         await runner.setup()

@@ -70,11 +70,38 @@ def serve_one(engine: Any, paths: StorePaths, own: Path, channel: int, *, ahead:
     One that is made `ahead` of its question opens all of the store; else the question comes first.
     """
 
-    def send(frame: bytes) -> None:
-        left = memoryview(frame)
-        while left:
-            left = left[os.write(channel, left) :]
+    try:
+        catalog = _shut_in(paths, own)
+        question = None if ahead else _read(channel)
+        catalog.put(None if question is None else _tables(catalog, question))
+        handle = engine.connect(f"{catalog.target}&max_server_memory_usage={paths.memory_bytes}")
+    except EOFError:
+        return
+    except (ClickHouseError, RuntimeError, OSError) as error:
+        _send(channel, _failed(error))
+    else:
+        answer_question(handle, paths, channel, question)
 
+
+def answer_question(handle: Any, paths: StorePaths, channel: int, question: Question | None = None) -> None:
+    """Answer a question, read from the channel if it is not given."""
+    try:
+        for frame in _answer(handle, paths, question or _read(channel)):
+            _send(channel, frame)
+        _send(channel, pack(FrameKind.END))
+    except EOFError:
+        return
+    except (ClickHouseError, RuntimeError, OSError) as error:
+        _send(channel, _failed(error))
+
+
+def _send(channel: int, frame: bytes) -> None:
+    left = memoryview(frame)
+    while left:
+        left = left[os.write(channel, left) :]
+
+
+def _read(channel: int) -> Question:
     def read(size: int) -> bytes:
         data = b""
         while len(data) < size:
@@ -84,20 +111,12 @@ def serve_one(engine: Any, paths: StorePaths, own: Path, channel: int, *, ahead:
             data += more
         return data
 
-    try:
-        catalog = _shut_in(paths, own)
-        question = None if ahead else read_question(read)
-        catalog.put(None if question is None else _tables(catalog, question))
-        handle = engine.connect(f"{catalog.target}&max_server_memory_usage={paths.memory_bytes}")
-        question = question or read_question(read)
-        for frame in _answer(handle, paths, question):
-            send(frame)
-        send(pack(FrameKind.END))
-    except EOFError:
-        return
-    except (ClickHouseError, RuntimeError, OSError) as error:
-        known = from_engine(error)
-        send(pack_json(FrameKind.FAILURE, {"code": known.code, "text": known.text}))
+    return read_question(read)
+
+
+def _failed(error: ClickHouseError | RuntimeError | OSError) -> bytes:
+    known = from_engine(error)
+    return pack_json(FrameKind.FAILURE, {"code": known.code, "text": known.text})
 
 
 def _shut_in(paths: StorePaths, own: Path) -> Catalog:
