@@ -190,7 +190,7 @@ def varying_fields(pairs: Iterable[tuple[Fixture, Fixture]]) -> frozenset[Field]
     for one, other in pairs:
         aliases = make_alias(one.redaction), make_alias(other.redaction)
         # a request says what varies by itself only while nothing else that came before it differs
-        is_undisturbed = one.entry.input == other.entry.input
+        is_undisturbed = (one.entry.input, one.entry.argv) == (other.entry.input, other.entry.argv)
         for before, after in align(one, other):
             if before is None or after is None:
                 is_undisturbed = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -349,10 +350,18 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
         "entry_kind": None if entry.kind is None else entry.kind.value,
         "entry_target": entry.target,
         "entry_file": entry.file,
-        "called_with": call_text(entry.target.rpartition(":")[2] or entry.name, entry.input) if entry.input else "",
+        "called_with": _called_with(entry),
         "outcome": _NO_END if entry.unfinished else outcome_text(entry.outcome, recorded_output=not entry.error),
         "who": {name: text for name, text in who.items() if text},
     }
+
+
+def _called_with(entry: Entry) -> str:
+    if not entry.input:
+        return ""
+    call = call_text(entry.target.rpartition(":")[2] or entry.name, entry.input)
+    words: Any = parse(entry.argv or "")
+    return f"{call} with {shlex.join(map(str, words))}" if isinstance(words, list) and words else call
 
 
 def _environment(attributes: Mapping[str, Any]) -> dict[str, str]:
