@@ -87,8 +87,7 @@ COMMAND: Final = Command(
         repeatable(
             "--run-tool",
             metavar="NAME",
-            help="run this tool's own code although its result is recorded, and compare what it returns; its calls are "
-            "answered from the recording, and it starts no program (repeatable)",
+            help="run this tool's own code on its recorded calls, and compare the result (repeatable)",
         ),
         flag("--run-changed", "run each tool whose code changed since the recording, likewise"),
         flag("--at-commit", "run the code of the recorded commit, in a temporary checkout"),
@@ -98,8 +97,7 @@ COMMAND: Final = Command(
         ),
         flag(
             "--with-uv",
-            "with --packed-code: first make a temporary environment with uv, of the recorded version of Python and the "
-            "packages of the packed lock file (needs a package index)",
+            "with --packed-code: first install its Python and its locked packages with uv, temporarily",
         ),
         option(
             "-o",
@@ -121,7 +119,7 @@ COMMAND: Final = Command(
         options.timeout(of="the program"),
         options.REQUIRE_VALUES,
         flag("--quiet", "print one line"),
-        flag("--whole", "print the first divergence's texts whole, up to 10,000 characters on each side of the difference"),
+        flag("--whole", "print 10,000 characters on each side of the first difference"),
         flag("--show-output", "let the program write to this terminal"),
         options.JSON,
         options.STORE,
