@@ -94,7 +94,7 @@ class UnrecordedAccesses:
     def __iter__(self) -> Iterator[UnrecordedAccess]:
         """Yield the accesses, without files of the recorded commit; on the exporter's thread."""
         seen = [access for access in list(self._seen.values()) if access is not None]
-        tracked = _tracked_by_git(access.what for access in seen if access.kind is GapKind.FILE_READ and access.verb == "reads")
+        tracked = tracked_by_git(access.what for access in seen if access.kind is GapKind.FILE_READ and access.verb == "reads")
         return (access for access in seen if access.what not in tracked)
 
     def gaps(self, entry: str) -> Iterator[Gap]:
@@ -140,7 +140,7 @@ def shown_path(path: str) -> str:
     return os.path.basename(path) if inside.startswith(os.pardir) else inside
 
 
-def _tracked_by_git(paths: Iterable[str]) -> frozenset[str]:
+def tracked_by_git(paths: Iterable[str]) -> frozenset[str]:
     """Return those of the paths that are files of the program's repository: the recorded commit holds them."""
     from freezeframe.context.environment import git_output
 

@@ -65,6 +65,9 @@ BELOW: Final[Mapping[str, Mapping[str, str]]] = {
     "fixture": {
         "verify": "Check that a fixture or a stored run is whole and unedited.",
     },
+    "doctor": {
+        "check": "Find in a program's source what a replay could not repeat.",
+    },
     "store": {
         "redact-file": "Redact JSON lines or a file of spans, as the collector would.",
         "vault": "Reveal what a surrogate stands for; forget a run's originals.",
@@ -116,10 +119,11 @@ MEANT: Final = {
         "failures": "errors failed",
         "export": "download dump",
         "import": "upload load",
-        "doctor": "check version config",
+        "doctor": "version config",
         "experiment fork": "edit patch",
         "step": "debug",
         "runs label": "annotate rate score tag",
+        "doctor check": "lint scan",
         "store delete --person": "forget erase",
     }.items()
     for word in words.split()
