@@ -45,8 +45,9 @@ COOKBOOK: Final = {
     "Why runs cannot be re-enacted": "SELECT cause, uniq(trace_id) AS runs FROM cold_cases GROUP BY cause ORDER BY runs DESC",
     "Labels and notes": "SELECT trace_id, label, note, author, applied_at FROM labels FINAL\n"
     "WHERE label != '' OR note != '' ORDER BY applied_at DESC LIMIT 50",
-    "What was redacted, by day and class": "SELECT toDate(start_time) AS day, class, uniq(surrogate) AS values\n"
-    "FROM redactions GROUP BY day, class ORDER BY day, class",
+    "What was redacted, by day, service and class": "SELECT toDate(start_time) AS day, service, class,\n"
+    "    uniq(surrogate) AS values, uniq(trace_id) AS runs\n"
+    "FROM redactions GROUP BY day, service, class ORDER BY day DESC, service, class",
 }
 
 
