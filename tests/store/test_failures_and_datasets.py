@@ -11,6 +11,8 @@ from pathlib import Path
 
 import agent_loops
 import pytest
+from handmade_runs import make_run, model_call
+from loopback import QuietHandler, listening
 
 import freezeframe
 from freezeframe.testing import capture
@@ -22,6 +24,7 @@ from freezeframe_replay.sources.run_list import RunQuery, list_runs
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError
+from freezeframe_schemas.span import Resource, StatusCode
 
 pytestmark = pytest.mark.long  # a filled store
 
@@ -192,3 +195,45 @@ def test_a_tool_call_names_the_code_behind_it(sold: RunStore) -> None:
     _, rows = sold.sql(f"SELECT DISTINCT tool, code, code_digest FROM tool_calls WHERE service = '{SHOP}'")
     [(tool, code, digest)] = rows
     assert (tool, code.rpartition(":")[0].endswith(Path(__file__).name), digest[:7]) == ("price", True, "source:")
+
+
+def test_a_new_group_is_posted_once_and_again_until_it_is_taken(
+    store: Store, facade_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The groups of the first look are known; a run of a known group is no alert."""
+    monkeypatch.setenv("FREEZEFRAME_WEBHOOK_SECRET", "whsec_c2VjcmV0")
+    monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
+    status, posted = [204], list[dict[str, str]]()
+
+    class Receiver(QuietHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["data"])
+            self.send_response(status[0])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def insert(number: int, message: str) -> None:
+        failed = replace(
+            make_run(model_call("Where?", "There."))[0],
+            trace_id=f"{number:032x}",
+            status_code=StatusCode.ERROR,
+            status_message=message,
+        )
+        named = failed.with_attributes({genai.ERROR_TYPE: "ValueError", genai.ENTRY_TARGET: "watched:answer"})
+        service = Resource(attributes={genai.SERVICE_NAME: "watched"})
+        store.insert([replace(named, resource=service)], token=f"watched {number}")
+
+    with listening(Receiver) as url:
+        look = ["failures", "--store", facade_url, "--where", "service = 'watched'", "--post", f"{url}/hook"]
+        insert(0xA1, "no stock")
+        assert main(look) == 0
+        insert(0xA2, "no stock")
+        assert (main(look), posted) == (0, [])
+        insert(0xA3, "no price")
+        status[0] = 503
+        assert main(look) == 1
+        status[0] = 204
+        assert [main(look), main(look)] == [0, 0]
+    assert [each["run"] for each in posted] == [f"{0xA3:032x}"] * 2, "refused once"
+    assert "no price" in posted[0]["message"]
+    assert "status 503" in capsys.readouterr().err
