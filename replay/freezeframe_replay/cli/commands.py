@@ -24,7 +24,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "re-enact": {
         "replay": "Replay a recorded run offline, answered from the recording.",
         "step": "Replay a run up to a step, and show where the code is.",
-        "experiment": "Replay a dataset with candidates, and report what changed, was fixed, or broke.",
+        "experiment": "Replay a dataset with candidates, and report what changed.",
     },
     "keep": {
         "fixture": "Save a run as a fixture, and with --pytest as a regression test.",
