@@ -145,7 +145,7 @@ class Made:
     call_kind: str
     name: str
     how: str
-    """``exact``, ``relaxed``, ``live``, ``missed`` or ``stopped``."""
+    """``exact``, ``relaxed``, ``live``, ``fixed`` (by the policy, not in the recording), ``missed`` or ``stopped``."""
     step: int | None = None
     """The recorded step that answered."""
     arguments: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -93,3 +94,124 @@ def test_a_killed_experiment_goes_on_where_it_was(
     assert len(provider.asked) == 2 * 3, "two requests for each of the three cells that were left"
     assert [len(row["repeats"]) for row in found["rows"]] == [2, 2]
     assert not (questions / "unfinished").exists(), "a finished experiment begins anew"
+
+
+@pytest.fixture
+def question(questions: Path, recordings: tuple[Fixture, Fixture]) -> Path:
+    """A dataset of the first run alone."""
+    return write_dataset(questions.parent / "one", [(recordings[0], "")], chosen_by="by hand").directory
+
+
+@pytest.mark.proof
+def test_a_tool_with_a_fixed_value_answers_arguments_that_were_never_recorded(
+    question: Path, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rule is saved in the dataset, so the second experiment has it, too."""
+    live = (str(question), "--live", "model", "--model", "other-order", "--check", "grep -q 'AC-2 is in Oslo'")
+    rule = ("--fix-tool", 'track="Oslo"', "--fix-tool", "trakc=1", "--save-tools")
+    for arguments in ((*live, *rule), live):
+        code, found = experiment(capsys, *arguments)
+        (row,) = found["rows"]
+        assert (code, row["passed"], row["passed_before"]) == (0, True, False)
+        assert (row["structure"]["aspect"], row["path"]) == ("target", ["orders", "model", "track", "model"])
+        counts = {use["name"]: (use["mode"], use["served"], use["unused"], use["mismatched"]) for use in found["tools"]}
+        assert counts == {
+            "orders": ("recorded", 1, 0, 0),
+            "track": ("fixed", 0, 1, 1),
+            "trakc": ("fixed", 0, 0, 0),
+        }
+    assert main(["experiment", *live]) == 0
+    printed = capsys.readouterr().out
+    assert "tool track (fixed): 0 served, 1 unused, 1 with other arguments" in printed
+    assert "tool trakc (fixed): 0 served, 0 unused, 0 with other arguments; no run calls it" in printed
+
+
+def test_noise_is_what_an_unchanged_program_does_with_the_model_asked_again(
+    question: Path, agent: Folder, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Code that does not repeat the run offline says nothing about the model."""
+
+    def say(body: dict[str, Any]) -> str:
+        text = str(body["messages"][-1]["content"])
+        return "AC-1" if text.startswith("pick") else "Who knows?"
+
+    provider.say = say
+    noise = (str(question), "--noise", "--check", "grep -q Lyon")
+    code, found = experiment(capsys, *noise)
+    own, alone = found["candidates"]
+    assert (code, own["finding"], own["rows"][0]["passed"]) == (0, "same", True), "noise has no part in the exit code"
+    assert (alone["name"], alone["rows"][0]["came_to"], share(alone, "breaks")) == ("model noise alone", '"Who knows?"', (1, 1))
+    assert len(provider.asked) == 2
+    agent.edit("place = track(order,", "place = track(found[1],")
+    _, found = experiment(capsys, *noise)
+    alone = found["candidates"][1]
+    assert "does not repeat the run offline" in alone["rows"][0]["why"]
+    assert alone["score"]["unknown"] == 1
+    assert len(provider.asked) == 2
+
+
+def test_a_budget_stops_before_the_next_live_cell_and_a_larger_one_goes_on(
+    questions: Path, provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live = (str(questions), "--live", "model", "--model", "gpt-4o-mini", "--repeats", "2", "--check", "true")
+    code, found = experiment(capsys, *live, "--budget", "0")
+    assert (code, found["left"], provider.asked) == (125, 4, [])
+    code, found = experiment(capsys, *live, "--budget", "0.0006")
+    made = 4 - found["left"]
+    assert code == 125
+    assert 0 < made < 4
+    assert found["budget"]["spent_usd"] <= 0.0006
+    assert main(["experiment", *live, "--budget", "0.0006"]) == 125
+    assert "left; the same command with a larger --budget goes on" in capsys.readouterr().out
+    code, found = experiment(capsys, *live, "--budget", "1")
+    assert (code, found["left"], found["resumed"], len(provider.asked)) == (0, 0, made, 8)
+    assert main(["experiment", str(questions), "--live", "model", "--model", "unheard-of", "--budget", "1"]) == 1
+    assert "the model 'unheard-of' has no list price" in capsys.readouterr().err
+
+
+def test_a_regression_against_a_kept_result_fails(question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    """The recorded run fails the check, and so does the kept candidate's fix once it is undone."""
+    against = (str(question), "--check", "grep -q 'in Lyon, France'", "--against", "fix")
+    assert main(["experiment", *against]) == 1
+    assert "kept: none" in capsys.readouterr().err
+    agent.edit("return ask(f", "return 'It is in Lyon, France'; ask(f")
+    code, found = experiment(capsys, *against[:3], "--as", "fix")
+    assert (code, share(found, "fixes"), found["rows"][0]["passed"]) == (0, (1, 1), True)
+    assert experiment(capsys, *against)[0] == 0
+    agent.edit("return 'It is in Lyon, France'; ask(f", "return ask(f")
+    code, found = experiment(capsys, *against)
+    assert (code, share(found, "breaks"), found["against"]) == (3, (1, 1), "fix")
+    assert experiment(capsys, *against, "--max-broken", "1")[0] == 0
+
+
+def test_a_provider_that_does_not_answer_says_nothing_about_a_candidate_and_is_asked_again(
+    question: Path, provider: Provider, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = os.environ["OPENAI_BASE_URL"]
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    code, found = experiment(capsys, str(question), *LIVE, "--model", "wordy")
+    assert (code, found["rows"][0]["refused"], found["rows"][0]["passed"]) == (125, True, None)
+    assert "did not answer" in found["rows"][0]["why"]
+    assert "the same command makes them again" in found["notes"][0]
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    code, found = experiment(capsys, str(question), *LIVE, "--model", "wordy")
+    assert (code, found["rows"][0]["passed"], len(provider.asked)) == (0, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--check", "no-such-command-at-all"), "cannot be started"),
+        (("--candidate", "a", "--candidate", "b="), "expected NAME=OPTIONS"),
+        (("--candidate", "a=", "--candidate", "a="), "found 'a' twice"),
+        (("--candidate", "a=--modle x"), "--candidate a: unrecognized arguments: --modle x"),
+        (("--candidate", "a=--code nowhere"), "neither a folder nor a commit"),
+        (("--candidate", "a=--fix-tool track=Lyon"), "expected NAME=JSON"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_wrong_line_is_refused_with_what_was_expected(
+    arguments: tuple[str, ...], message: str, question: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["experiment", str(question), *arguments]) == 1
+    assert message in capsys.readouterr().err

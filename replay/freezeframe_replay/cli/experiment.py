@@ -24,6 +24,7 @@ from freezeframe_replay.experiments.experiment import Conditions, Kept, kept_fro
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.experiments.judge import load_judge
 from freezeframe_replay.experiments.rows import EXIT_CODES, Judging, RowResult
+from freezeframe_replay.experiments.tool_policy import rules_of, save_rules
 from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters, experiment_text
 from freezeframe_replay.operations.source import RunSource
@@ -48,6 +49,11 @@ _CANDIDATE: Final = (
         "--run-tool",
         metavar="NAME",
         help="run this tool's own code on its recorded calls, and compare what it returns (repeatable)",
+    ),
+    repeatable(
+        "--fix-tool",
+        metavar="NAME=JSON",
+        help="let this tool answer this value, whatever its arguments (repeatable)",
     ),
     flag("--run-changed", "run each tool whose code changed since the recording, likewise"),
     options.IGNORE,
@@ -91,6 +97,7 @@ COMMAND: Final = Command(
             help="one of several candidates, with its options: 'mini=--model gpt-5-mini' (repeatable)",
         ),
         *_CANDIDATE,
+        flag("--save-tools", "save what these options say about tools in the dataset (tools.json), for all later experiments"),
         flag("--noise", "also ask the recorded models again, unchanged: what changes by itself"),
         option("--repeats", type=options.positive, default=1, metavar="R", help="times for what is live (default: 1)"),
         option(
@@ -141,6 +148,8 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Run it, print the tables; the exit code is the finding."""
     candidates = list(_candidates(arguments))
+    if arguments.save_tools:
+        save_rules(arguments.dataset, rules_of(_policy(arguments)))
     keep = dict(_kept_files(arguments, candidates))
     with Progress("replaying the first run", quiet=arguments.quiet or arguments.json) as progress:
 
@@ -276,9 +285,20 @@ def _policy(arguments: argparse.Namespace) -> ReplayPolicy:
         allow_tools=frozenset(arguments.allow_tool),
         run_tools=frozenset(arguments.run_tool),
         run_changed=arguments.run_changed,
+        fixed_tools=dict(map(_fixed_tool, arguments.fix_tool)),
         require_values=arguments.require_values,
         edits=edits,
     )
+
+
+def _fixed_tool(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    try:
+        if name and equals:
+            return name, json.dumps(json.loads(value), ensure_ascii=False)
+    except ValueError:
+        pass
+    raise ConfigError(f"--fix-tool: found {text!r}, expected NAME=JSON, for example 'weather={{\"celsius\": 20}}'")
 
 
 def _edits(arguments: argparse.Namespace) -> Iterable[RequestEdit]:

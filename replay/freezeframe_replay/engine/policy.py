@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -43,6 +44,8 @@ class ReplayPolicy:
     """Names of tools and retrievers whose own code runs although the recording has their results. Calls inside are answered."""
     run_changed: bool = False
     """Likewise for those whose code changed since the recording."""
+    fixed_tools: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name of a tool or retriever -> the JSON of its only result, whatever it is called with, recorded or not."""
     skip_tools: frozenset[str] = frozenset()
     """Names of tools that are never run."""
     stop_before: int | None = None

@@ -25,6 +25,7 @@ from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine import tools_in_requests
 from freezeframe_replay.engine.ends import Ends
+from freezeframe_replay.engine.fixed_tools import can_be_fixed, fixed_answer, made_up_answer
 from freezeframe_replay.engine.lookup import FoundStep, Lookup
 from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
@@ -184,9 +185,16 @@ class ReplaySession:
                 self._on_divergence()
         if found is None:
             return None
-        return spoken(found.step.exchange, call) if self._is_reconstructed else found.step.exchange
+        answer = found.step.exchange if isinstance(found, Recorded) else found
+        if isinstance(found, Recorded) and self._is_reconstructed:
+            answer = spoken(answer, call)
+        value = self._fixed_value(call)
+        return answer if value is None else fixed_answer(answer, value)
 
-    def _answer(self, call: Call) -> Recorded | None:
+    def _fixed_value(self, call: Call) -> str | None:
+        return self._policy.fixed_tools.get(call.name) if can_be_fixed(call) else None
+
+    def _answer(self, call: Call) -> Recorded | Exchange | None:
         request = in_meaning(call) if self._is_reconstructed else call
         key = self._lookup.key_of(request)
         keeps = self._policy.keep_frames and len(self._made) < MAX_KEPT
@@ -199,7 +207,12 @@ class ReplaySession:
             if found is None and self._is_beyond(call):
                 return self._go_beyond(call)
             if found is None or outlived is not None:
-                return self._leave_recording(call, outlived or self._lookup.miss(request, key))
+                divergence = outlived or self._lookup.miss(request, key)
+                value = self._fixed_value(call)
+                if value is None:
+                    return self._leave_recording(call, divergence)
+                self._leave_for_good(divergence)
+                return made_up_answer(call, value, self._fixture)
             item = found.item
             if item.step.number == self._policy.stop_before:
                 raise self._stop(item, request)
@@ -415,15 +428,19 @@ class ReplaySession:
     def _leave_recording(self, call: Call, divergence: Divergence) -> None:
         """Allow a live call if the policy does; the first such call is a divergence. Otherwise raise the miss."""
         if self._policy.may_go_live(call.kind, call.name):
-            if not self._missed:
-                self._divergences.append(divergence)
-            self._missed = True
+            self._leave_for_good(divergence)
             return self._go_live(call, divergence.step)
         if self._policy.goes_live and call.kind is Kind.TOOL:
             divergence = replace(divergence, note=f"{divergence.note} (--allow-tool {call.name} lets it run)".strip())
         self._divergences.append(divergence)
         self._missed = True
         raise ReplayMiss(miss_message(divergence))
+
+    def _leave_for_good(self, divergence: Divergence) -> None:
+        """Note that the program goes on beside the recording; only the first such call is a divergence."""
+        if not self._missed:
+            self._divergences.append(divergence)
+        self._missed = True
 
     def _is_beyond(self, call: Call) -> bool:
         """Return whether the recording ends here: the run never finished, and this lane has answered all its steps.
@@ -445,7 +462,9 @@ class ReplaySession:
         return ReplayMiss(f"the recording ends here, before {tried}: the run never finished")
 
     def _note(self, call: Call, found: FoundStep | None, frames: tuple[StackFrame, ...]) -> None:
-        if found is None:
+        if found is None and self._fixed_value(call) is not None:
+            how = "fixed"
+        elif found is None:
             how = "live" if self._policy.may_go_live(call.kind, call.name) else "missed"
         elif found.item.step.number == self._policy.stop_before:
             how = "stopped"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.engine.policy import ReplayPolicy
+from freezeframe_replay.experiments.tool_policy import ToolRule, with_rules
 from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.sources.git import checked_out, git_text
 from freezeframe_schemas.errors import ConfigError
@@ -39,6 +40,8 @@ class ExperimentCandidate:
         parts = [
             self.code and f"code of {self.code}",
             *map(str, policy.edits),
+            *(f"{name} fixed" for name in policy.fixed_tools),
+            *(f"{name} run" for name in sorted(policy.run_tools)),
             " ".join(self.trial.command),
         ]
         return ", ".join(filter(None, parts)) or "the code in the working tree"
@@ -59,6 +62,16 @@ class ExperimentCandidate:
         """Return its trial without live calls."""
         policy = replace(self.trial.policy, live=frozenset(), live_from=None, allow_tools=frozenset())
         return replace(self.trial, policy=policy)
+
+    def with_rules(self, saved: Mapping[str, ToolRule]) -> ExperimentCandidate:
+        """Return it with a dataset's rules for tools; noise has none, since it is to repeat the run.
+
+        Raises:
+            ConfigError: a tool is saved as live, and this candidate does not allow it.
+        """
+        if self.is_noise or not saved:
+            return self
+        return replace(self, trial=replace(self.trial, policy=with_rules(self.trial.policy, saved)))
 
     @property
     def model(self) -> str | None:

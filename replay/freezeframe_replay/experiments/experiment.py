@@ -23,6 +23,7 @@ from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
 from freezeframe_replay.experiments.plan import Budget, Cell, live_cells, offline_cells
 from freezeframe_replay.experiments.rows import ExperimentVerdict, Judging, RowResult, judge_row, replay_row
 from freezeframe_replay.experiments.statement import METHOD, Score, most_of, score, sentence
+from freezeframe_replay.experiments.tool_policy import ToolUse, load_rules, sum_of
 from freezeframe_replay.report.render import counted
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ConfigError
@@ -48,6 +49,8 @@ class ExperimentResult:
     cells: tuple[RowResult, ...] = ()
     """All repeats."""
     score: Score | None = None
+    tools: tuple[ToolUse, ...] = ()
+    """The calls of the tools, in all cells."""
     left: int = 0
     """Cells that were not made."""
     is_noise: bool = False
@@ -147,7 +150,9 @@ def run_experiment(
         ConfigError: a candidate's code is not there, or a budget cannot be kept.
     """
     with ExitStack() as stack:
-        ready = [stack.enter_context(checked_out_code(candidate)) for candidate in candidates]
+        saved = load_rules(dataset.directory)
+        ruled = [candidate.with_rules(saved) for candidate in candidates]
+        ready = [stack.enter_context(checked_out_code(candidate)) for candidate in ruled]
         return _Running(dataset, ready, conditions or Conditions()).run()
 
 
@@ -364,6 +369,7 @@ class _Running:
             name=candidate.name,
             cells=cells,
             score=found,
+            tools=sum_of(cell.tools for cell in cells),
             left=self._left[number],
             is_noise=candidate.is_noise,
         )
@@ -439,6 +445,7 @@ def result_to_json(result: ExperimentResult) -> dict[str, Any]:
         "finding": result.finding.value,
         "statement": "" if found is None else sentence(result.name or "the candidate", found),
         "score": None if found is None else {**asdict(found), "word": found.word, "method": METHOD},
+        "tools": [*map(asdict, result.tools)],
         "left": result.left,
         "gates": [asdict(gate) for gate in result.gates],
         "counts": {finding.value: count for finding, count in result.counts.items()},

@@ -18,6 +18,7 @@ from freezeframe_replay.engine.compare import Difference, first_difference, json
 from freezeframe_replay.experiments.dataset import Dataset, Row
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure, is_refusal
+from freezeframe_replay.experiments.tool_policy import ToolMode, ToolUse, tool_uses
 from freezeframe_replay.process.kept import live_run, live_steps
 from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.report.report_text import unquoted
@@ -73,6 +74,7 @@ class RowResult:
     repeat: int = 1
     path: tuple[str, ...] = ()
     """The calls that the program made, in order: ``model``, or the name of a tool."""
+    tools: tuple[ToolUse, ...] = ()
     came_to: str | None = None
     """The candidate's outcome as tagged JSON; None if it is not known."""
     refused: bool = False
@@ -126,6 +128,7 @@ def replay_row(dataset: Dataset, row: Row, trial: Trial, *, repeat: int = 1) -> 
         "live_calls": len(report.live),
         "first": report.first,
         "live_usd": None if paid is None or paid.unknown else paid.usd,
+        "tools": tool_uses(fixture, report, trial.policy),
         "path": tuple("model" if made.call_kind == Kind.MODEL else made.name for made in report.made),
     }
     refused = None if live is None else next((step for step in live if is_refusal(step.exchange)), None)
@@ -141,7 +144,11 @@ def replay_row(dataset: Dataset, row: Row, trial: Trial, *, repeat: int = 1) -> 
             common["spent"] = spent_by(fixture, {item.step for item in report.served}) + paid
         same = report.outcome_check is Check.SAME
         common["came_to"] = fixture.entry.outcome if same else report.outcome
-    return fixture, _finding(fixture, report, common)
+    result = _finding(fixture, report, common)
+    fixed = [use.name for use in result.tools if use.mode is ToolMode.FIXED and use.served]
+    if result.finding is ExperimentVerdict.SAME and fixed:
+        result = replace(result, why=f"same path and outcome, with {', '.join(fixed)} fixed")
+    return fixture, result
 
 
 def _finding(fixture: Fixture, report: Report, common: dict[str, Any]) -> RowResult:

@@ -54,6 +54,9 @@ def experiment_text(found: Experiment, *, width: int, everything: bool = False) 
     is_compared = bool(found.check or found.against or len(found.results) > 1 or found.repeats > 1)
     if is_compared:
         parts.append("\n".join(_statement(found)))
+    tools = [line for result in found.results for line in _tools(result, is_compared=is_compared)]
+    if tools:
+        parts.append("\n".join(tools))
     if found.notes:
         parts.append("\n".join(found.notes))
     return "\n\n".join(parts)
@@ -118,6 +121,16 @@ def result_text(result: ExperimentResult, *, width: int, everything: bool = Fals
         word = "passed" if gate.passed else "not known" if gate.passed is None else "exceeded"
         lines.append(f"gate {gate.name}: {word}, {found} of {gate.limit:g}{f', {gate.note}' if gate.note else ''}")
     return "\n".join(lines)
+
+
+def _tools(result: ExperimentResult, *, is_compared: bool) -> Iterable[str]:
+    """Yield the tools that did not just answer what was recorded."""
+    for use in result.tools:
+        if use.mode.value == "recorded" and not (use.mismatched and is_compared):
+            continue
+        counts = f"{use.served} served, {use.unused} unused, {use.mismatched} with other arguments"
+        never = "" if use.served + use.unused + use.mismatched else "; no run calls it"
+        yield f"{f'{result.name}: ' if result.name else ''}tool {use.name} ({use.mode.value}): {counts}{never}"
 
 
 def _difference(row: RowResult, width: int) -> Iterable[str]:
