@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,6 @@ RUNS: dict[str, dict[str, Any]] = json.loads((ROOT / "tests" / "golden" / "forei
 IN_NODE: dict[str, dict[str, int]] = json.loads((ROOT / "tests" / "golden" / "foreign_runs_in_node.json").read_text())
 MARK: Final = re.compile(r"^Of \d+ scenarios, ", re.MULTILINE)
 """Begins what the golden files decide."""
-OFTEN: Final = 3
 RECORDED: Final = ROOT / "tests" / "data" / "otlp"
 FIELDS: Final = {
     "session": {genai.SESSION_ID, genai.CONVERSATION_ID},
@@ -54,7 +53,8 @@ ABOUT_SENDERS: Final = """## Today's senders
 `make test-senders` installs each in an environment of its own. A small agent with one tool asks a provider on loopback that
 answers with recorded bytes; its spans go to a real collector, and the same agent asks again what is in the store. *calls*:
 stored, of those made. *tool*, *agent*: spans report it. *error*: the class that is stored of a call that the provider refused.
-With one word of the question changed, none got an answer.
+*again*: asked again, the verdict is *same in meaning, reconstructed*. With one word of the question changed, none got an
+answer.
 """
 
 
@@ -75,25 +75,18 @@ def summary() -> str:
 
 
 def table() -> str:
-    """Return the table as it should be. What several scenarios lack alike is a number, explained below."""
-    often = Counter(text for run in RUNS.values() for text in run["ledger"])
-    notes = [text for text, times in often.most_common() if times > OFTEN]
-    lines = [
-        "| scenario | calls counted | not reported of a call | runs re-enacted | not held, and where it is taken from |",
-        "|---|---|---|---|---|",
-    ]
+    """Return the scenarios that hold everything, and the table of the others. `freezeframe show` lists what a run lacks."""
+    whole: list[str] = []
+    lines = ["| scenario | not reported of a call | runs re-enacted |", "|---|---|---|"]
     for scenario, call in CALLS.items():
-        lost = [text for text in call["lost"] if " calls of " not in text]
-        miscounted = [text.replace(" calls", "") for text in call["lost"] if " calls of " in text]
         run = RUNS[scenario]
         refused = f" ({run['refused']} refused)" if run["refused"] else ""
         reenacted = f"{run['reenacted']} of {run['runs']}{refused}" if run["runs"] else "no model call on a span"
-        not_held = (
-            "; ".join(f"({notes.index(text) + 1})" if text in notes else text for text in run["ledger"]) if run["runs"] else ""
-        )
-        counted = miscounted[0] if miscounted else "✓"
-        lines.append(f"| {scenario} | {counted} | {', '.join(lost).replace('_', ' ')} | {reenacted} | {not_held} |")
-    return "\n".join([*lines, "", *(f"{number}. {text}" for number, text in enumerate(notes, 1))]) + "\n"
+        if run["runs"] == run["reenacted"] > 0 and not call["lost"]:
+            whole.append(scenario)
+        else:
+            lines.append(f"| {scenario} | {', '.join(call['lost']).replace('_', ' ')} | {reenacted} |")
+    return f"All is reported, and every run re-enacted, of {', '.join(whole)}. Of the others:\n\n" + "\n".join(lines) + "\n"
 
 
 def spans_of(folder: Path) -> Iterator[SpanRecord]:
@@ -128,7 +121,7 @@ def fields_table() -> str:
 def senders_table() -> str:
     """Return the table of the senders that `make test-senders` installs, with what was found of each."""
     mark = {True: "✓", False: ""}
-    lines = ["| sender | watches | calls | tokens | tool | agent | error | asked again |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["| sender | watches | calls | tokens | tool | agent | error | again |", "|---|---|---|---|---|---|---|---|"]
     results = load_results()
     for name, sender in SENDERS.items():
         watched = name.rpartition(": ")[2]
@@ -138,6 +131,7 @@ def senders_table() -> str:
         found = results[name]["found"]
         marks = " | ".join(mark[found[field]] for field in ("tokens", "tool", "agent"))
         again = found["re-enacted"].partition("\n")[0]
+        again = mark[True] if again == "same in meaning, reconstructed" else again
         error = found["error"].rpartition(".")[2].strip("'>")
         lines.append(f"| {results[name]['version']} | {watched} | {found['calls']} | {marks} | {error} | {again} |")
     return "\n".join(lines) + "\n"

@@ -136,9 +136,6 @@ def write_traffic(provider: str, sdk: str, counts: Mapping[str, int]) -> None:
 # -- the page -----------------------------------------------------------------------------------------------------------
 
 
-_TRAFFIC_COLUMNS: Final = ("sdk", "version", "exchanges", "streamed", "errors", "equal")
-
-
 _NO_AGENTS: Final = "a client of models or tools, without agents"
 END: Final = "\n## Recorded traffic through the openai and anthropic SDKs\n"
 """End of this part of the page; `recorded_traffic` makes the rest."""
@@ -182,12 +179,10 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping
             "## Recorded traffic through the providers' own SDKs",
             "",
             "Every recorded exchange of these providers, whole conversations in order, asked through the SDK.",
-            "*equal* counts those of which the SDK makes the same in a replay as of the original bytes.",
+            "Of so many the SDK makes the same in a replay as of the original bytes:",
             "",
-            f"| provider | {' | '.join(_TRAFFIC_COLUMNS)} |",
-            f"|---|{'---|' * len(_TRAFFIC_COLUMNS)}",
             *[
-                f"| {provider} | {' | '.join(str(row[name]) for name in _TRAFFIC_COLUMNS)} |"
+                f"* {provider}: {row['equal']} of {row['exchanges']}, {row['sdk']} {row['version']}"
                 for provider, row in sorted(traffic.items())
             ],
         ]
