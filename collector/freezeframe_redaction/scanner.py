@@ -66,10 +66,11 @@ class Scanner:
     """Finds the values that a policy redacts."""
 
     def __init__(self, policy: Policy, known: Mapping[str, str], *, hot: bool = False, actions: Actions = EVERYWHERE) -> None:
-        """`hot` leaves the policy's model tier out; `actions` say which classes stay, and under which keys."""
+        """`hot` leaves the policy's model tier out; `actions`: which classes stay, or are looked for, and under which keys."""
         self.policy = policy
         self._kept = frozenset(name for name, action in actions.by_class if action == KEEP)
         self._kept_under = frozenset((name, f"{key}: ") for name, key in actions.under)
+        self._only_under = {class_: {f"{key}: " for name, key in actions.only if name == class_} for class_, _ in actions.only}
         self._least = actions.least
         self._own = [(entry, load_detector(entry.detector)) for entry in policy.custom if entry.detector]
         self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
@@ -129,7 +130,7 @@ class Scanner:
         for index in range(len(leaves)) if report_known else read.found:
             floor, high = read.bounds[index]
             found = read.found.get(index, ())
-            if self._kept or self._kept_under:
+            if self._kept or self._kept_under or self._only_under:
                 found = [one for one in found if not self._stays(one[0].class_, leaves[index][1])]
             if self._rewritten:
                 found = [(self._claimed(batch, candidate), name) for candidate, name in found]
@@ -263,6 +264,8 @@ class Scanner:
 
     def _stays(self, class_: str, prefix: str) -> bool:
         """Return whether the policy keeps values of a class where they are."""
+        if class_ in self._only_under and prefix not in self._only_under[class_]:
+            return True
         return class_ in self._kept or (class_, prefix) in self._kept_under
 
     def _claimed(self, batch: str, candidate: Candidate) -> Candidate:

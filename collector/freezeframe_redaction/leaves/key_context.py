@@ -6,7 +6,7 @@ A key that does not look like an identifier may contain private data itself, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from freezeframe_redaction.rules.fields import field_of
@@ -49,22 +49,39 @@ class KeyContexts(dict[str, KeyContext]):
     """Key -> its meaning, filled on demand, and emptied when it has grown too large."""
 
     def __init__(self, telling: frozenset[str] = frozenset()) -> None:
-        """`telling` are keys that a policy or one of its classes names: they determine their value's class."""
+        """`telling` are keys that a policy or one of its classes names: they determine their value's class.
+
+        One with dots (``customer.phone``) is also the path of nested keys, at any depth.
+        """
         super().__init__()
         self._telling = telling
+        self.paths: dict[str, Sequence[str]] = {}
+        """Last key -> the named paths that end in it, longer ones first."""
+        for path in sorted((key for key in telling if "." in key), key=lambda path: (-len(path), path)):
+            last = path.rpartition(".")[2]
+            self.paths[last] = (*self.paths.get(last, ()), path)
         self._base: KeyContexts | None = None
         self.wanted: frozenset[str] = frozenset()
         """Words that are leaves wherever they are a whole value: forms of the values in the run's cast."""
 
     def wanting(self, words: frozenset[str]) -> KeyContexts:
         """Return a copy that also looks for words."""
-        made = KeyContexts(self._telling)
-        made._base, made.wanted = self, words
+        made = KeyContexts()
+        made._telling, made.paths, made._base, made.wanted = self._telling, self.paths, self, words
         return made
 
     def is_told(self, key: str) -> bool:
         """Return whether a policy or a class names the key."""
         return key in self._telling
+
+    def path_of(self, place: str) -> str:
+        """Return the longest named path that a place (its keys, joined by dots) ends in; empty if none."""
+        ending = f".{place}"
+        return next((path for path in self.paths.get(place.rpartition(".")[2], ()) if ending.endswith(f".{path}")), "")
+
+    def is_inside_path(self, key: str) -> bool:
+        """Return whether a named path goes through the key, and begins above it."""
+        return bool(self.paths) and any(f".{key}." in f"{path}." for paths in self.paths.values() for path in paths)
 
     def __missing__(self, key: str) -> KeyContext:
         if len(self) >= _MAX_KEYS:
@@ -74,6 +91,8 @@ class KeyContexts(dict[str, KeyContext]):
 
     def _read(self, key: str) -> KeyContext:
         plain = _is_plain(key)
+        if self.paths and (path := self.path_of(key)):
+            return KeyContext(f"{path}: ", False, plain, _MIN_NAMED_NUMBER)
         if key in self._telling:
             return KeyContext(f"{key}: ", False, plain, _MIN_NAMED_NUMBER)
         if field_of(key) is not None:

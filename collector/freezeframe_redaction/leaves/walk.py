@@ -120,7 +120,11 @@ def _plant(
     deadline.check_for(len(text))
     if depth < MAX_DEPTH and looks_like_json(text):
         for load in (orjson.loads, _load_pairs):
-            walk = _Walk(keys, depth, channel, deadline, columns, shared)
+            if keys.paths:
+                walk = _PathWalk(keys, depth, channel, deadline, columns, shared)
+                walk.place = f"{parent}.{key}"
+            else:
+                walk = _Walk(keys, depth, channel, deadline, columns, shared)
             try:
                 strings = walk.value(load(text), key, parent, 0) - walk.numbers
             except (ValueError, RecursionError):
@@ -486,6 +490,36 @@ class _Walk:
             leaf = self._shared.setdefault(text, leaf)
         self._add(leaf, ordinal)
         return ordinal + 1
+
+
+class _PathWalk(_Walk):
+    """A walk for a policy that names paths of keys: a value at one has the path as its key."""
+
+    __slots__ = ("place",)
+
+    place: str
+    """The keys around the value at hand, joined by dots."""
+
+    def _object(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
+        place, in_event = self.place, self._stream or "delta" in held
+        for name, item in pairs:
+            self.place = f"{place}.{name}"
+            if type(item) is str and self._keys.path_of(self.place) and not (in_event and name in DELTA_KEYS):
+                if not self._keys[name].plain:
+                    self._key(name, ordinal)
+                ordinal = self._text(item, "", name, key, ordinal + 1)
+            else:
+                ordinal = super()._object(((name, item),), held, key, ordinal)
+        self.place = place
+        return ordinal
+
+    def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
+        path = self._keys.path_of(self.place)
+        return super()._text(text, f"{path}: " if path else prefix, key, parent, ordinal)
+
+    def _number(self, value: int, key: str, parent: str, ordinal: int) -> None:
+        path = self._keys.path_of(self.place)
+        super()._number(value, path or key, "" if path else parent, ordinal)
 
 
 def is_plain(text: str) -> bool:

@@ -16,6 +16,7 @@ _SCOPED: Final = ("services", "environments", "tools", "attributes")
 _JUDGED: Final = "PERSON"
 """The class whose findings have a score."""
 _ALNUM: Final = re.compile(r"[^\W_]")
+_OF_LIST: Final = re.compile(r"\[\*?\](?=\.|$)")
 _MAX_SHOWN: Final = 4
 _SIGN_OF_SURROGATE: Final = "rDx"
 """In each surrogate of a password, which may have stars of its own."""
@@ -41,7 +42,7 @@ class ClassRule:
     tools: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     under: tuple[str, ...] = ()
-    """Keys under which values stay."""
+    """Keys, or paths of keys, under which values stay; of a class of one's own that is replaced, the only ones."""
     least: float = 0.0
     """Evidence that a name needs where the learned evidence is asked."""
 
@@ -77,6 +78,8 @@ class Actions:
     """Class -> action, for those that do not get surrogates."""
     under: tuple[tuple[str, str], ...] = ()
     """Class, and a key under which its values stay."""
+    only: tuple[tuple[str, str], ...] = ()
+    """Class, and a key under which alone it is looked for."""
     least: float = 0.0
 
     def of(self, class_: str) -> str:
@@ -98,12 +101,16 @@ def actions_at(rules: Iterable[ClassRule], own: frozenset[str], place: SpanPlace
             first[rule.class_] = first.get(rule.class_) or rule
         elif rule.class_ in own:
             first.setdefault(rule.class_, None)
-    under = [(name, key) for name, rule in first.items() if rule is not None for key in rule.under]
-    actions = {name: KEEP if rule is None else SURROGATE if rule.under else rule.action for name, rule in first.items()}
+    held = [(name, rule) for name, rule in first.items() if rule is not None]
+    under = [(name, key) for name, rule in held if rule.action == KEEP for key in rule.under]
+    only = [(name, key) for name, rule in held if rule.action != KEEP for key in rule.under]
+    kept_under = {name for name, _ in under}
+    actions = {name: KEEP if rule is None else SURROGATE if name in kept_under else rule.action for name, rule in first.items()}
     judged = first.get(_JUDGED)
     return Actions(
         by_class=tuple(sorted((name, action) for name, action in actions.items() if action != SURROGATE)),
         under=tuple(sorted(under)),
+        only=tuple(sorted(only)),
         least=0.0 if judged is None else judged.least,
     )
 
@@ -142,8 +149,13 @@ def _stars(text: str) -> str:
     return _ALNUM.sub("*", text)
 
 
-def parse_rule(class_: str, table: Mapping[str, Any], faults: list[str]) -> ClassRule | None:
-    """Return the rule that an entry about a class makes; None if it makes none."""
+def without_lists(key: str) -> str:
+    """Return a path of keys without its signs of lists: ``patients[].mrn`` is ``patients.mrn``. Other keys stay."""
+    return _OF_LIST.sub("", key) if "." in key else key
+
+
+def parse_rule(class_: str, table: Mapping[str, Any], faults: list[str], *, is_own: bool) -> ClassRule | None:
+    """Return the rule that an entry about a class makes, built in or the policy's own; None if it makes none."""
     if not RULE_KEYS & table.keys():
         return None
     action = table.get("action", SURROGATE)
@@ -151,13 +163,14 @@ def parse_rule(class_: str, table: Mapping[str, Any], faults: list[str]) -> Clas
         faults.append(f"action: found {action!r}, expected one of {', '.join(ACTIONS)}")
         action = SURROGATE
     lists = {name: _texts(name, table.get(name, []), faults) for name in (*_SCOPED, "under")}
+    lists["under"] = tuple(map(without_lists, lists["under"]))
     least = table.get("least", 0.0)
     if isinstance(least, bool) or not isinstance(least, int | float):
         faults.append(f"least: found {least!r}, expected a number")
         least = 0.0
     if least and class_ != _JUDGED:
         faults.append(f"least: only {_JUDGED} has a score")
-    if lists["under"] and action != KEEP:
+    if lists["under"] and action != KEEP and not is_own:
         faults.append(f'under: expected action = "{KEEP}" with it')
     return ClassRule(class_=class_, action=action, least=float(least), **lists)
 

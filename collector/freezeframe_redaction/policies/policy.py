@@ -13,7 +13,7 @@ A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). 
     [[class]]
     name = "EMPLOYEE_ID"
     pattern = "EMP-[0-9]{6}"         # Vectorscan and Python syntax
-    keys = ["employee_no"]           # the whole value of such a key is a finding
+    keys = ["employee_no", "staff[].badge.no"]    # the whole value of such a key, or path of keys, is a finding
     example = "EMP-123456"
     before = ["staff no", "badge"]   # one of these must be in front of the match
     check = ["luhn"]                 # its check digits, as in `rules/national.toml`
@@ -41,7 +41,16 @@ import hyperscan
 import orjson
 
 from freezeframe_redaction.policies import linear
-from freezeframe_redaction.policies.actions import KEEP, RULE_KEYS, Actions, ClassRule, SpanPlace, actions_at, parse_rule
+from freezeframe_redaction.policies.actions import (
+    KEEP,
+    RULE_KEYS,
+    Actions,
+    ClassRule,
+    SpanPlace,
+    actions_at,
+    parse_rule,
+    without_lists,
+)
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.rules import national_checks
 from freezeframe_redaction.surrogates.shapes import bare
@@ -290,7 +299,7 @@ def _entry(number: int, entry: Any, rules: list[ClassRule], faults: list[str]) -
     table = cast("dict[str, Any]", entry)
     faults.extend(f"{where}: {fault}" for fault in _unknown(table, _CLASS_KEYS))
     name, wrong = str(table.get("name", "")), list[str]()
-    rule = parse_rule(name, table, wrong)
+    rule = parse_rule(name, table, wrong, is_own=name not in CLASSES)
     rules.extend([rule] if rule is not None else [])
     if name in CLASSES:
         wrong += [f"{key}: the class is built in" for key in sorted(table.keys() - RULE_KEYS - {"name"}) if key in _CLASS_KEYS]
@@ -307,7 +316,7 @@ def _custom(where: str, table: Mapping[str, Any], faults: list[str]) -> CustomCl
     pattern = pattern or _pattern_of(words)
     if not _CLASS_NAME.fullmatch(name):
         faults.append(f"{where}: name: found {name!r}, expected capitals and underscores")
-    keys = tuple(_strings(table, "keys", faults))
+    keys = tuple(map(without_lists, _strings(table, "keys", faults)))
     if not all(key.strip() for key in keys):
         faults.append(f"{where}: keys: found an empty one")
     detector = str(table.get("detector", ""))

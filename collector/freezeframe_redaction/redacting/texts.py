@@ -129,10 +129,11 @@ class Texts:
         return tuple(self._value(item, path, found) for item in value)
 
     def _text(self, text: str, path: tuple[str, ...], found: _Found) -> str:
-        return self._whole(walk.parse_tree(text, self.keys_for(found.casting), *_names(path), deadline=found.deadline), found)
+        keys = self.keys_for(found.casting)
+        return self._whole(walk.parse_tree(text, keys, *_names(path, keys), deadline=found.deadline), found)
 
     def _number(self, value: float, path: tuple[str, ...], found: _Found) -> float:
-        node = walk.plant_number(value, self.keys, *_names(path))
+        node = walk.plant_number(value, self.keys, *_names(path, self.keys))
         return value if node is None else splice.as_number(self._whole(node, found), value, found.surrogates)
 
     def _whole(self, node: tree.Tree, found: _Found) -> str:
@@ -413,8 +414,10 @@ class Texts:
         surrogates.extend(inner.surrogates.items())
 
 
-def _names(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the key of a value and the key around it."""
+def _names(path: tuple[str, ...], keys: KeyContexts) -> tuple[str, ...]:
+    """Return the key of a value and the key around it; only the path if the policy names it."""
+    if keys.paths and (named := keys.path_of(".".join(path))):
+        return (named,)
     return ("", "", *path)[:-3:-1]
 
 

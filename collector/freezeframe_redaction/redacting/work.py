@@ -139,6 +139,8 @@ class Work:
             made.before = None
         if made.before is None and made.history:
             made.growth = histories.grown(self._run, history, text, key)
+            if made.growth is not None and self._redaction.keys.is_inside_path(made.growth.key):
+                made.growth = None  # an addition is read without the keys around its list
             stale = self._stale(made)
             if made.growth is not None and None in stale:
                 made.growth = None
