@@ -13,6 +13,7 @@ import pytest
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.lifecycle import RunStatus
@@ -80,3 +81,45 @@ def test_the_run_of_a_worker_says_so_and_is_not_replayed(tmp_path: Path) -> None
             reenact(freeze(run), cwd=tmp_path)
     [marked] = [run for run in runs if run.entry.name == "marked"]
     assert reenact(freeze(marked), cwd=tmp_path).divergences == ()
+
+
+PARENT = """
+import concurrent.futures, multiprocessing, sys, freezeframe
+freezeframe.instrument()
+
+def square(x):
+    return x * x
+
+@freezeframe.run
+def answer(method, way):
+    context = multiprocessing.get_context(method)
+    if way == "pool":
+        with context.Pool(1) as pool:
+            return pool.map(square, [1, 2])
+    if way == "executor":
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+            return list(pool.map(square, [4]))
+    process = context.Process(target=square, args=(5,))
+    process.start()
+    process.join()
+
+if __name__ == "__main__":
+    for method in ("spawn", "forkserver", "fork"):
+        for way in ("pool", "executor", "process"):
+            answer(method, way)
+"""
+
+
+def test_a_run_that_starts_a_python_process_names_it_unless_it_is_forked(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(PARENT)
+    environ = {**os.environ, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environ, capture_output=True, timeout=400, check=True)
+    lines = (tmp_path / "spans.jsonl").read_text().splitlines()
+    spans = [span for line in lines for span in spans_from_otlp_json(json.loads(line)) if span.name == "answer"]
+    runs = [build_run([span]) for span in spans if span.attributes.get(genai.ENTRY_OUTPUT)]
+    named = {run.entry.input: [gap.text for gap in run.gaps if gap.kind is GapKind.PROCESS] for run in runs}
+    assert len(named) == 9
+    for given, texts in named.items():
+        method = values.decode(str(given))["kwargs"]["method"]
+        expected = [] if method == "fork" else [f"starts a Python process (multiprocessing, {method})"]
+        assert [text.partition(") ")[2].partition(", outside")[0] for text in texts] == expected

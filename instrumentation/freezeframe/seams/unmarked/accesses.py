@@ -33,7 +33,7 @@ from freezeframe.context.draws import UNRECORDED
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import draws_of
-from freezeframe.seams.unmarked.entrances import IMPORTS, ImportWatch, install
+from freezeframe.seams.unmarked.entrances import IMPORTS, STARTED, ImportWatch, install
 from freezeframe_schemas.gaps import GapKind
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -41,7 +41,7 @@ _CHANGES: Final[Mapping[str, str]] = {
     "os.mkdir": "makes the folder", "os.remove": "removes", "os.rename": "renames", "os.rmdir": "removes the folder",
     "os.truncate": "cuts", "os.link": "links", "os.symlink": "links",
 }  # fmt: skip
-_PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
+_PROGRAMS: Final = frozenset({STARTED, "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
 _SQLITE: Final = "sqlite3.connect"
 _LOADED: Final = frozenset({GapKind.FILE_READ, GapKind.DATABASE, GapKind.CONNECTION})
 """Events of reading during an import. Its writes and starts do not count: a replay imports again."""
@@ -311,6 +311,8 @@ def _address(address: Any) -> str | None:
 
 def _program(event: str, arguments: tuple[Any, ...]) -> str:
     """Return the name of the program, never its arguments."""
+    if event == STARTED:
+        return str(arguments[0])
     program = arguments[1] if event == "os.spawn" else arguments[0]
     if event == "subprocess.Popen" and not program:
         program = arguments[1]

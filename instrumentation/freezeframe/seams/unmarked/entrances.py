@@ -33,6 +33,8 @@ _OF_OS: Final = {
     "execv": "os.exec", "execve": "os.exec",
 }  # fmt: skip
 """Function -> the audit event that it raises."""
+STARTED: Final = "multiprocessing.start"
+"""Our event of a process of multiprocessing that begins as a new Python."""
 _FOLDERS: Final = ("dir_fd", "src_dir_fd", "dst_dir_fd")
 _SUPPORTS: Final = ("supports_dir_fd", "supports_fd", "supports_follow_symlinks", "supports_effective_ids")
 """Sets by which programs check the abilities of functions of `os`."""
@@ -88,6 +90,7 @@ def install(patches: Patches, watch: ImportWatch, hear: Hear) -> Callable[[], No
                 if type(value) is BuiltinFunctionType and (entrance := ours.get(value)) is not None:
                     patches.replace(module, name, lambda _, entrance=entrance: entrance)
     IMPORT_HOOK.when_imported("subprocess", partial(_install_subprocess, patches, watch, hear))
+    IMPORT_HOOK.when_imported("multiprocessing.context", partial(_install_processes, patches, hear))
     for name, class_name in _SOCKETS.items():
         IMPORT_HOOK.when_imported(name, partial(_install_sockets, patches, watch, hear, class_name))
     groups = [group for name in _SUPPORTS if isinstance(group := getattr(os, name, None), set)]
@@ -180,6 +183,26 @@ def _install_subprocess(patches: Patches, watch: ImportWatch, hear: Hear, module
         original(popen, args, *rest, **options)
 
     patches.around(module.Popen, "__init__", init)
+
+
+def _install_processes(patches: Patches, hear: Hear, module: Any) -> None:
+    """Report processes that begin as a new Python, whose calls are not recorded; one that is forked goes on recording."""
+
+    def start(original: Any, process: Any) -> None:
+        if ACTIVITY.on:
+            method = getattr(process, "_start_method", None) or module._default_context.get_start_method()
+            if method != "fork":
+                frame = sys._getframe(2)
+                while frame.f_back is not None and _top_module(frame) in ("multiprocessing", "concurrent"):
+                    frame = frame.f_back
+                hear(STARTED, (f"a Python process (multiprocessing, {method})",), frame)
+        original(process)
+
+    patches.around(module.process.BaseProcess, "start", start)
+
+
+def _top_module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _install_sockets(patches: Patches, watch: ImportWatch, hear: Hear, class_name: str, module: Any) -> None:
