@@ -185,6 +185,7 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row], structure: Mapping
                 f"* {provider}: {row['equal']} of {row['exchanges']}, {row['sdk']} {row['version']}"
                 for provider, row in sorted(traffic.items())
             ],
+            "",
         ]
     )
 
