@@ -10,6 +10,8 @@ import errno
 import socket
 import ssl
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from aiohttp import web
@@ -20,6 +22,7 @@ from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.processors.clock import in_the_present
+from freezeframe_collector.processors.content import ContentOfRequest
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.receivers.grpc import GrpcReceiver
@@ -31,6 +34,7 @@ from freezeframe_collector.settings.policies import load_policies
 from freezeframe_collector.settings.tls import grpc_credentials, http_context
 from freezeframe_redaction.keyring.keys import KeyRing, keys_apart, load_or_create_keys
 from freezeframe_redaction.keyring.vault_keys import vault_of
+from freezeframe_schemas.content_references import make_reader
 from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import who_listens
@@ -85,7 +89,7 @@ def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage)
     """Return the pipeline into `log`."""
     meter = Meter()
     return Pipeline(
-        stages=_stages(redact, meter),
+        stages=_stages(config, redact, meter),
         log=log,
         budget=_budget(config),
         limits=_limits(config),
@@ -93,14 +97,24 @@ def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage)
     )
 
 
-def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
+def _stages(config: CollectorConfig, redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
     redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
     redact.on_unread = lambda: meter.add(spans_not_read=1)
     return (
+        *content_stages(config.content.named),
         Stage(name="clock", apply=lambda span, _: in_the_present(span, time.time_ns())),
         Stage(name="normalise", apply=lambda span, _: normalise(span)),
         Stage(name="redaction", apply=redact, begin=redact.begin),
     )
+
+
+def content_stages(places: Sequence[str]) -> tuple[Stage, ...]:
+    """Return the stage that reads what spans point to, if there is a place for it."""
+    if not places:
+        return ()
+    reader = make_reader(places)
+    begin = partial(ContentOfRequest, reader)
+    return (Stage(name="content", apply=lambda span, tenant: begin()(span, tenant), begin=begin, waits=True),)
 
 
 def _limits(config: CollectorConfig) -> Limits:
@@ -175,7 +189,7 @@ class Front:
         admission = config.admission
         for budget in (self._pipeline.budget, self._arriving):
             budget.renew(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
-        stages = _stages(redact, self._pipeline.meter)
+        stages = _stages(config, redact, self._pipeline.meter)
         self._pipeline.renew(stages=stages, limits=_limits(config))
 
     async def stop(self, timeout_s: float) -> None:

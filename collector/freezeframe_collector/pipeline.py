@@ -59,6 +59,8 @@ class Stage:
     """Takes the span and its tenant."""
     begin: Callable[[], RequestStage] | None = None
     """Returns the stage of one request, if it looks at requests as a whole."""
+    waits: bool = False
+    """It may wait for others, so that no event loop may run it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,7 @@ class Pipeline:
         self.meter = meter
         self.budget = budget
         self._stages = tuple(stages)
+        self._waits = any(stage.waits for stage in stages)
         self._log = log
         self._gathering = Gathering(log)
         self._limits = limits
@@ -150,6 +153,7 @@ class Pipeline:
     def renew(self, *, stages: Sequence[Stage], limits: Limits) -> None:
         """Use these from the next request on."""
         self._stages, self._limits = tuple(stages), limits
+        self._waits = any(stage.waits for stage in stages)
 
     def export(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Take one request; return when it is durable.
@@ -173,6 +177,8 @@ class Pipeline:
             BusyError: as `export`, or the budget is spent at the moment.
             WireError: as `export`.
         """
+        if self._waits:
+            return await asyncio.to_thread(self.export, body, tenant=tenant, decode=decode)
         with self.budget.reserve_now(len(body)):
             batch = self._batch(body, tenant, decode)
             duplicate = 0 if batch.is_empty else await self._gathering.append(batch)

@@ -10,6 +10,7 @@ of JSON lines, at the uploader's base path (``/data/prompts``, ``s3://bucket/pro
 from __future__ import annotations
 
 import http.client
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,7 +31,8 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_S: Final = 10.0
 _PIECE: Final = 65_536
 _GIVE_UP: Final = 3
-"""Failed connections to a place, after which it is left alone."""
+"""Failed connections to a place, after which it is left alone for `_REST_S`."""
+_REST_S: Final = 60.0
 
 
 class UnreadError(Exception):
@@ -125,8 +127,17 @@ class ContentReader:
     read: int = 0
     unread: Counter[str] = field(default_factory=Counter[str])
     """Why content was not read -> how often."""
-    _failures: Counter[str] = field(default_factory=Counter[str])
+    left_bytes: float = math.inf
+    """Bytes that may still be read."""
+    until_s: float = math.inf
+    """Time of the monotonic clock until which may be read."""
+    _failures: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
+    """Place -> failed connections, and when the last one failed."""
     _last: dict[str, str] = field(default_factory=dict[str, str])
+
+    def within(self, most_bytes: int, most_s: float) -> ContentReader:
+        """Return a reader of the same places that reads only so much for so long."""
+        return ContentReader(self.places, left_bytes=most_bytes, until_s=time.monotonic() + most_s, _failures=self._failures)
 
     def with_content(self, span: SpanRecord) -> SpanRecord:
         """Return the span with the content that it points to; why some was not read is an attribute, too."""
@@ -149,13 +160,18 @@ class ContentReader:
         place = next((place for place in self.places if reference.startswith(place.prefix)), None)
         if place is None:
             raise UnreadError("its address is not below a place that may be read")
-        if self._failures[place.prefix] >= _GIVE_UP:
+        failed, at_s = self._failures.get(place.prefix, (0, -math.inf))
+        if failed >= _GIVE_UP and time.monotonic() < at_s + _REST_S:
             raise UnreadError("its place does not answer")
+        if self.left_bytes <= 0 or time.monotonic() > self.until_s:
+            raise UnreadError("others were read before it for as long as may be")
         try:
             content = place.read(reference.removeprefix(place.prefix))
         except _DownError:
-            self._failures[place.prefix] += 1
+            self._failures[place.prefix] = (failed + 1, time.monotonic())
             raise
+        self._failures.pop(place.prefix, None)
+        self.left_bytes -= len(content)
         items = parse(content)
         if not isinstance(items, list):
             items = [parse(line) for line in content.splitlines() if line.strip()]

@@ -127,6 +127,8 @@ def found_of(name: str, agent: Agent, collector: CollectorProcess, provider: Rec
 def test_a_sender_is_stored_as_written_down_and_a_changed_question_gets_no_answer(
     name: str, collector: CollectorProcess, tmp_path: Path
 ) -> None:
+    if name not in load_results() and not os.environ.get(UPDATE):
+        pytest.skip(f"not tried so far: {UPDATE}=1 make test-senders writes what is found")
     with Recorded() as provider:
         variables = {
             **provider.variables(),

@@ -24,6 +24,7 @@ from freezeframe_schemas.otlp.decode import Limits, decode_traces
 from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.otlp.sessions import in_session
 from freezeframe_schemas.span import AttributeValue, Event, Scope, SpanRecord, StatusCode
+from freezeframe_schemas.vendors import haystack
 from freezeframe_schemas.vendors.normalise import normalise
 
 TESTS = Path(__file__).parents[1]
@@ -430,3 +431,39 @@ def test_a_model_call_of_openinference_counts_whatever_its_method_is_called(name
 def test_the_anthropic_sdk_says_why_its_answer_ended() -> None:
     found = normalise(_span({"anthropic.message.stop_reason": "tool_use", genai.OPERATION_NAME: "chat"}))
     assert found.attributes[genai.RESPONSE_FINISH_REASONS] == ("tool_use",)
+
+
+HAYSTACK = "ChatMessage(_role=<ChatRole.{}: '{}'>, _content=[{}], _name=None, _meta={{'finish_reason': {!r}}})"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["plain", 'it\'s "quoted"', "<ChatRole.USER: 'user'>", "ChatMessage(_role=", "a\nb\\c", "ünï 😀", "TextContent(text='x')"],
+)
+def test_haystacks_texts_of_messages_are_read_whatever_they_quote(text: str) -> None:
+    call = "ToolCall(tool_name='look_up', arguments={'of': " + repr(text) + "}, id='c1', extra=None)"
+    asked = [
+        HAYSTACK.format("USER", "user", f"TextContent(text={text!r})", None),
+        HAYSTACK.format("ASSISTANT", "assistant", call, "tool_calls"),
+        HAYSTACK.format("TOOL", "tool", f"ToolCallResult(result={text!r}, origin={call}, error=False)", None),
+    ]
+    assert [(message["content"], message.get("tool_call_id"), reason) for message, reason in haystack.read_texts([*asked])] == [
+        (text, None, None),
+        (None, None, "tool_calls"),
+        (text, "c1", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HAYSTACK.format("USER", "user", "ImageContent(image=<object at 0x7f>)", None),
+        HAYSTACK.format("USER", "user", "TextContent(text=open('x'))", None).replace("open('x')", "1 + [2]"),
+        HAYSTACK.format("USER", "user", "TextContent(text='" + "x" * 1_000_000 + "')", None),
+        HAYSTACK.format("USER", "user", "[" * 5_000 + "]" * 5_000, None),
+        "ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='cut",
+        "a text of another sender",
+    ],
+)
+def test_haystacks_text_that_cannot_be_read_leaves_the_messages_to_the_attributes(text: str) -> None:
+    assert haystack.read_texts([HAYSTACK.format("USER", "user", "TextContent(text='hi')", None), text]) == []

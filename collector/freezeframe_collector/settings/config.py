@@ -14,6 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from freezeframe_schemas.content_references import make_reader
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.settings import TEXT, ValueKind, declared, number, one_of, setting, whole
 
@@ -27,6 +28,17 @@ _ORIGINS: Final = ValueKind(
     expected="SCHEME://HOST or SCHEME://HOST:PORT without a path, joined by commas",
     accepts=lambda value: TEXT.accepts(value) and all(map(_ORIGIN.fullmatch, _parts(value))),
 )
+
+
+def _are_places(value: object) -> bool:
+    try:
+        make_reader(_parts(str(value)))
+    except ConfigError:
+        return False
+    return isinstance(value, str)
+
+
+_PLACES: Final = ValueKind(expected="folders and http(s)://HOST/PATH, joined by commas", accepts=_are_places)
 _DATA: Final = ValueKind(expected="a directory", accepts=lambda value: TEXT.accepts(value) and bool(value.strip()))
 
 
@@ -143,6 +155,23 @@ class LimitsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentConfig:
+    """Content that spans point to instead of holding it (`gen_ai.input.messages_ref`). By default none is read."""
+
+    places: str = setting(
+        "",
+        "Where spans may point to: folders and `http(s)://HOST/PATH`, joined by commas; `s3://BUCKET/PATH=BASE` for objects "
+        "that are at BASE. Name no place whose objects senders may not read. One request reads up to 64 MiB, for 20 s.",
+        _PLACES,
+    )
+
+    @property
+    def named(self) -> list[str]:
+        """Return the places one by one."""
+        return _parts(self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedactionConfig:
     """Redaction, which happens before anything reaches the disk."""
 
@@ -255,6 +284,7 @@ class CollectorConfig:
     auth: AuthConfig = AuthConfig()
     admission: AdmissionConfig = AdmissionConfig()
     limits: LimitsConfig = LimitsConfig()
+    content: ContentConfig = ContentConfig()
     redaction: RedactionConfig = RedactionConfig()
     cast: CastConfig = CastConfig()
     wal: WalConfig = WalConfig()

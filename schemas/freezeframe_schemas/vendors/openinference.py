@@ -12,15 +12,19 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of, operation_of, plain
 from freezeframe_schemas.vendors.genai_history import provider_of
+from freezeframe_schemas.vendors.haystack import read_texts
 from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, parse
-from freezeframe_schemas.wire.messages import GenericPart, Message, ToolCallResponsePart
+from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, ToolCallResponsePart
 from freezeframe_schemas.wire.openai_chat import read_sampling
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
 
 _KIND: Final = "openinference.span.kind"
 _LLAMA_INDEX: Final = "openinference.instrumentation.llama_index"
+_SMOLAGENTS: Final = "openinference.instrumentation.smolagents"
+_ROLES: Final = {"tool-call": "assistant", "tool-response": "user"}
+"""Roles of smolagents -> those that it sends."""
 _TOKENS: Final = {
     "llm.token_count.prompt": genai.USAGE_INPUT_TOKENS,
     "llm.token_count.completion": genai.USAGE_OUTPUT_TOKENS,
@@ -91,8 +95,17 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
         dialect.documents.read_response(answer, writer)
         reasons = writer.attributes.get(genai.RESPONSE_FINISH_REASONS)
         out.texts(genai.RESPONSE_FINISH_REASONS, [str(reason) for reason in reasons] if isinstance(reasons, tuple) else None)
-    out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])
-    out.messages(genai.OUTPUT_MESSAGES, [_message(item, reason) for item in indexed(span.attributes, "llm.output_messages")])
+    history = read_texts(as_object(json_of(span, "input.value")).get("messages"))
+    replies = read_texts(answer.get("replies"))
+    out.texts(genai.RESPONSE_FINISH_REASONS, [word for _, word in replies if word])
+    messages = [read_message(message) for message, _ in history]
+    messages = messages or [_message(item) for item in indexed(span.attributes, "llm.input_messages")]
+    out.messages(genai.INPUT_MESSAGES, _as_sent(messages) if span.scope.name == _SMOLAGENTS else messages)
+    out.messages(
+        genai.OUTPUT_MESSAGES,
+        [read_message(message, word) for message, word in replies]
+        or [_message(item, reason) for item in indexed(span.attributes, "llm.output_messages")],
+    )
     definitions = [_definition(item) for item in indexed(span.attributes, "llm.tools")]
     out.tools(definitions, definitions)
 
@@ -112,6 +125,22 @@ def _message(item: JsonObject, finish_reason: str | None = None) -> Message:
         lost = GenericPart(type=ToolCallResponsePart.type, extra={"id": message.get("tool_call_id")})
         return replace(made, parts=(lost,))
     return made
+
+
+def _as_sent(messages: list[Message]) -> list[Message]:
+    """Return messages as smolagents sends them: with roles of the API, and adjacent texts of one role joined by a line's end.
+
+    Source: smolagents/models.py, ``get_clean_message_list``
+    """
+    sent: list[Message] = []
+    for found in messages:
+        message = replace(found, role=_ROLES.get(found.role, found.role))
+        match (sent[-1].role, sent[-1].parts, message.parts) if sent else None:
+            case (message.role, (*before, TextPart(content=text)), (TextPart(content=more), *rest)):
+                sent[-1] = replace(sent[-1], parts=(*before, TextPart(content=f"{text}\n{more}"), *rest))
+            case _:
+                sent.append(message)
+    return sent
 
 
 def _content(part: JsonObject) -> JsonValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +39,9 @@ def exporting() -> Callable[[], object]:
 def traceloop_sdk() -> Callable[[], object]:
     """Switch on Traceloop's SDK."""
     there = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]
-    load("traceloop.sdk").Traceloop.init(api_endpoint=there, api_key="k", disable_batch=True, telemetry_enabled=False)
+    name = os.environ["OTEL_SERVICE_NAME"]
+    start = load("traceloop.sdk").Traceloop.init
+    start(app_name=name, api_endpoint=there, api_key="k", disable_batch=True, telemetry_enabled=False)
     return lambda: None
 
 
@@ -105,5 +108,15 @@ def openlit() -> Callable[[], object]:
     return lambda: load("opentelemetry.trace").get_tracer_provider().force_flush()
 
 
-anthropic = strands_agents = semantic_kernel = exporting
+def semantic_kernel() -> Callable[[], object]:
+    """Pass on what Semantic Kernel logs, too: that is where its messages are."""
+    flush = exporting()
+    handler = load("opentelemetry.sdk._logs").LoggingHandler()
+    logger = logging.getLogger("semantic_kernel.utils.telemetry.model_diagnostics")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    return flush
+
+
+anthropic = strands_agents = exporting
 """These have spans of their own as soon as there is a tracer provider."""
