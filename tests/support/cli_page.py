@@ -111,7 +111,7 @@ def _section(name: str) -> str:
         command, actions = load(name).COMMAND, _actions(parser)
         lines = [f"{SUMMARIES[name]} {command.description}".strip(), ""]
         lines += _list_of_actions(actions) if actions else _without_shared(name)
-        lines += ["```console", *(f"$ {line:<72} # {means}" for line, means in command.examples.items()), "```", ""]
+        lines += ["```sh", *(f"{line:<72} # {means}" for line, means in command.examples.items()), "```", ""]
         own = {code: means for code, means in command.codes.items() if _shared_codes().get(code) != means}
         lines += [_codes(own), ""] if own else []
     return "\n".join(["", f"## {PROGRAM} {name}", "", *lines, ""]).rstrip("\n") + "\n"
@@ -128,8 +128,13 @@ def _without_shared(name: str) -> list[str]:
     own = [
         (shown, f"as {explained[text]}" if text in explained else text) for shown, text in rows if (shown, text) not in shared
     ]
-    also = [shown for shown, text in shared if (shown, text) in rows]
+    also = [_bare(shown) for shown, text in shared if (shown, text) in rows]
     return [*_list(own), *([""] if own else []), *([f"Also: {', '.join(also)}.", ""] if also else [])]
+
+
+def _bare(shown: str) -> str:
+    """Return an argument without the name of its value."""
+    return shown if shown.startswith("`-- ") else f"`{shown.strip('`').partition(' ')[0]}`"
 
 
 def _list(rows: Iterable[Row]) -> list[str]:
@@ -152,10 +157,10 @@ def _list_of_actions(actions: Mapping[str, argparse.ArgumentParser]) -> Iterator
     for name, own in rows.items():
         yield f"- **`{name}`**: {actions[name].description}"
         yield from (f"  - {shown}: {text}" for shown, text in own if (shown, text) not in everywhere | explained)
-        again = [shown for shown, text in own if (shown, text) in explained - everywhere]
+        again = [_bare(shown) for shown, text in own if (shown, text) in explained - everywhere]
         yield from [f"  - Also: {', '.join(again)}"] if again else []
         explained |= set(own)
-    also = [shown for shown, text in next(iter(rows.values())) if (shown, text) in everywhere]
+    also = [_bare(shown) for shown, text in next(iter(rows.values())) if (shown, text) in everywhere]
     yield from ("", f"All of them: {', '.join(also)}.", "")
 
 
