@@ -86,7 +86,7 @@ def test_a_cassette_is_played_inside_of_a_running_loop_and_may_be_redacted(proje
     (project.root / "test_it.py").write_text(ASYNC_CASE.replace("look(name))", "look(name + '!'))"))
     changed = project.pytest()
     assert changed.returncode == 1
-    assert changed.stdout.count("REPLAY-101 diverged at step 1 (tool look, lane 0)") >= 2
+    assert changed.stdout.count("REPLAY-101 diverged at step 1 (tool look, task 1)") >= 2
 
 
 NAMED = """
