@@ -95,7 +95,7 @@ async def test_the_skill_leads_from_a_word_of_the_wrong_answer_to_a_test(theatre
         good = theatre.runs["async"].run.trace_id[:12]
         await reader.call("save_test", run=good, directory="tests/regressions/as-it-was", expect="identical")
 
-        reader.begin("8", does="which other recorded runs does the edit change?")
+        reader.begin("8", does="which other\n   recorded runs does the edit change?")
         await reader.call("save_dataset", directory="sets/week", since="3650d", limit=3)
         assert "changed" in await reader.call("experiment", dataset="sets/week")
 

@@ -77,6 +77,10 @@ Budget = Annotated[
 ]
 Since = Annotated[str, Field(description="only the last 15m, 1h, 7d, ...")]
 NewDirectory = Annotated[str, Field(description="new directory in the project, for example tests/regressions/late-order")]
+RunTools = Annotated[
+    list[str] | None,
+    Field(description="tools whose own code runs, after an edit in it; their calls are answered", max_length=20),
+]
 Step = Annotated[int, Field(ge=1, description="number of a step")]
 
 
@@ -182,10 +186,7 @@ class Tools:
             list[str] | None,
             Field(description="parts of requests that may differ, for example body.temperature", max_length=20),
         ] = None,
-        run_tools: Annotated[
-            list[str] | None,
-            Field(description="tools whose own code runs, after an edit in it; their calls are answered", max_length=20),
-        ] = None,
+        run_tools: RunTools = None,
         budget: Budget = None,
     ) -> str:
         """Run the project's code again on the run's recorded input. Every model, tool and retrieval is answered from the
@@ -286,11 +287,14 @@ class Tools:
         return self._written(DATASET, made, f'next: experiment(dataset="{output}")', budget)
 
     async def experiment(
-        self, dataset: Annotated[str, Field(description="directory that save_dataset wrote")], budget: Budget = None
+        self,
+        dataset: Annotated[str, Field(description="directory that save_dataset wrote")],
+        run_tools: RunTools = None,
+        budget: Budget = None,
     ) -> str:
         """Replay every run of a dataset with the code of the project, offline, and list the runs that changed."""
-        folder = self._project.folder(dataset)
-        result = await self._start(EXPERIMENT, lambda trial: ExperimentParameters(dataset=folder, trial=trial))
+        folder, policy = self._project.folder(dataset), ReplayPolicy(run_tools=frozenset(run_tools or ()))
+        result = await self._start(EXPERIMENT, lambda trial: ExperimentParameters(dataset=folder, trial=trial), policy)
         return self._answer(EXPERIMENT.to_text(result, WIDTH), "next: replay(run=...) for a run that changed", budget)
 
     # -- what all of them use -------------------------------------------------------------------------------------------
