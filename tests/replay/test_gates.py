@@ -68,6 +68,11 @@ def test_runs_that_could_not_be_compared_leave_the_gate_of_changes_open() -> Non
     assert found[1].note == "not known of 1 run"
 
 
+def test_runs_that_may_be_broken_leave_the_gate_of_broken_runs_open() -> None:
+    found = [next(check_gates(Gates(broken=2), 9, [], broken=broken, unknown=1)) for broken in (1, 2, 3)]
+    assert [(gate.name, gate.passed) for gate in found] == [("broken", True), ("broken", None), ("broken", False)]
+
+
 def test_the_calls_of_a_run_are_summed_and_what_is_not_known_is_counted() -> None:
     """A call inside another costs, and its time is part of the outer one's."""
     found = spent_by(recorded(tool_call("outer", 1), priced("gpt-4o-mini"), priced("a-model-of-nobody"), inside={1: 0}))

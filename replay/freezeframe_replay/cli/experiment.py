@@ -173,6 +173,7 @@ def execute(arguments: argparse.Namespace) -> int:
             kept=dict(_against(arguments, candidates)),
             against=arguments.against or "",
             fresh=arguments.fresh,
+            outputs=() if arguments.output is None else (arguments.output,),
             on_row=on_row,
         )
         parameters = ExperimentParameters(dataset=arguments.dataset, candidates=tuple(candidates), conditions=conditions)

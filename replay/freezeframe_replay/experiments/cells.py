@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,8 @@ _FOLDER: Final = "unfinished"
 _VERSION: Final = 1
 _LARGE_BYTES: Final = 1_000_000
 """A larger file counts with its size and time."""
+_MAX_FILES: Final = 10_000
+_RECORDS: Final = frozenset({".jsonl", ".log"})
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 
 
@@ -78,42 +82,47 @@ class CellFolder:
         return self._folder / f"{digest(canonical_json([_VERSION, *key]))[:32]}.json"
 
 
-def code_digest(folder: Path, *, but: Path) -> str:
+def code_digest(folder: Path, *, but: Sequence[Path] = ()) -> str:
     """Return a digest of a folder's code.
 
     In git, that is the commit with its uncommitted changes, of the whole repository, without files
     that git ignores. Elsewhere it is all files but hidden and installed ones.
 
-    `but`: the dataset's folder, which is left out.
+    `but`: files and folders that are left out, as the dataset. Logs and recordings are, too.
     """
+    left_out = [path.resolve() for path in but]
     whole = hashlib.sha256()
     try:
         root = Path(git_text(folder, "rev-parse", "--show-toplevel")).resolve()
-        inside = but.resolve().relative_to(root) if but.resolve().is_relative_to(root) else None
-        only = ["--", ".", *([f":(exclude){inside}"] if inside is not None else [])]
+        inside = [path.relative_to(root) for path in left_out if path != root and path.is_relative_to(root)]
+        only = ["--", ".", *(f":(exclude,literal){path}" for path in inside)]
         whole.update(git(root, "rev-parse", "HEAD"))
         whole.update(git(root, "diff", "HEAD", "--binary", *only))
         listed = git(root, "ls-files", "-z", "--others", "--exclude-standard", *only)
         files = [root / name.decode(errors="surrogateescape") for name in listed.split(b"\0") if name]
     except ConfigError:  # no repository, or one without a commit
-        files, root = list(_walk(folder)), folder
+        root = folder.resolve()
+        files = list(islice(_walk(root), _MAX_FILES))
     for path in sorted(files):
-        if not path.is_file() or path.resolve().is_relative_to(but.resolve()):
+        if path.suffix in _RECORDS or any(path.resolve().is_relative_to(one) for one in left_out) or not path.is_file():
             continue
-        stat = path.stat()
-        is_large = stat.st_size > _LARGE_BYTES
-        content = f"{stat.st_size} {stat.st_mtime_ns}".encode() if is_large else path.read_bytes()
         name = str(path.relative_to(root)).encode(errors="surrogateescape")
-        whole.update(name + b"\0" + hashlib.sha256(content).digest())
+        whole.update(name + b"\0" + hashlib.sha256(_content(path)).digest())
     return whole.hexdigest()
 
 
+def _content(path: Path) -> bytes:
+    with contextlib.suppress(OSError):  # not readable: then its size and time must do
+        if path.stat().st_size <= _LARGE_BYTES:
+            return path.read_bytes()
+    stat = path.stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}".encode()
+
+
 def _walk(folder: Path) -> Iterable[Path]:
-    for path in folder.iterdir():
-        if path.name.startswith(".") or path.name in _SKIPPED:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            if not (path / "pyvenv.cfg").exists():
-                yield from _walk(path)
-        else:
-            yield path
+    for name_of_folder, folders, names in os.walk(folder):
+        here = Path(name_of_folder)
+        folders[:] = sorted(
+            name for name in folders if not (name.startswith(".") or name in _SKIPPED or (here / name / "pyvenv.cfg").exists())
+        )
+        yield from (here / name for name in sorted(names) if not name.startswith("."))

@@ -135,6 +135,8 @@ class Conditions:
     against: str = ""
     fresh: bool = False
     """Make all cells anew."""
+    outputs: tuple[Path, ...] = ()
+    """Files that the result is written to; they are no part of the code."""
     on_row: OnRow | None = None
     """Called with the number of cells done, their total, and the cell."""
 
@@ -164,9 +166,9 @@ class _Running:
         self._candidates = candidates
         self._conditions = conditions
         self._cells = CellFolder(dataset.directory, fresh=conditions.fresh)
-        self._here = code_digest(Path.cwd(), but=dataset.directory)
+        self._here = code_digest(Path.cwd(), but=(dataset.directory, *conditions.outputs))
         folders = {candidate.trial.cwd or Path.cwd() for candidate in candidates}
-        self._code = {folder: code_digest(folder, but=dataset.directory) for folder in folders}
+        self._code = {folder: code_digest(folder, but=(dataset.directory, *conditions.outputs)) for folder in folders}
         self._budget = Budget(limit=conditions.budget_usd)
         self._made: dict[tuple[int, int], list[RowResult]] = {}
         self._settled: set[tuple[int, int]] = set()
@@ -394,8 +396,8 @@ class _Running:
                 f"{counted(self._refused, 'cell')} failed because a provider did not answer: "
                 "the same command makes them again, and only them"
             )
-        if self._budget.unknown:
-            notes.append(f"the cost of {counted(self._budget.unknown, 'live cell')} is not known")
+        if self._budget.unknown and self._budget.limit is not None:
+            notes.append(f"the cost of {counted(self._budget.unknown, 'live cell')} is not known: they count as estimated")
         return notes
 
 

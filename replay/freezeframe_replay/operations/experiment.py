@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,17 +49,53 @@ def experiment(source: RunSource, parameters: ExperimentParameters) -> Experimen
 
 
 def experiment_text(found: Experiment, *, width: int, everything: bool = False) -> str:
-    """Return the table of each candidate, and the statements, which come last: the end of a long output is what is read."""
-    parts = [result_text(result, width=width, everything=everything) for result in found.results if not result.is_noise]
-    is_compared = bool(found.check or found.against or len(found.results) > 1 or found.repeats > 1)
+    """Return the runs and the statements; these come last, since the end of a long output is what is read.
+
+    Of several candidates, the runs are one table, and their differences are left out without `everything`.
+    """
+    is_one = len(found.results) == 1
+    parts: list[str] = []
+    for result in found.results:
+        if is_one or not result.is_noise:
+            rows = None if is_one or everything else ()
+            parts.append(result_text(result, width=width, everything=everything, rows=rows))
+    is_compared = bool(found.check or found.against or not is_one or found.repeats > 1)
     if is_compared:
-        parts.append("\n".join(_statement(found)))
+        parts += filter(None, (_matrix(found, everything=everything), "\n".join(_statement(found))))
     tools = [line for result in found.results for line in _tools(result, is_compared=is_compared)]
     if tools:
         parts.append("\n".join(tools))
     if found.notes:
         parts.append("\n".join(found.notes))
     return "\n\n".join(parts)
+
+
+def _matrix(found: Experiment, *, everything: bool) -> str:
+    """Return the runs by the candidates: in how many repeats each passes. Runs that are as before are only counted."""
+    cells: dict[str, dict[str, list[RowResult]]] = {}
+    for result in found.results:
+        for cell in result.cells:
+            cells.setdefault(cell.run_id, {}).setdefault(result.name, []).append(cell)
+    rows: list[tuple[str, ...]] = []
+    as_before = 0
+    for run, by_name in cells.items():
+        flat = [cell for made in by_name.values() for cell in made]
+        if not everything and all(cell.passed is cell.passed_before is not None for cell in flat):
+            as_before += 1
+            continue
+        before = {None: "not known", True: "passes", False: "fails"}[flat[0].passed_before]
+        rows.append((run[:ID_DIGITS], before, *(_passes(by_name.get(result.name, ())) for result in found.results)))
+    names = [result.name or "passes" for result in found.results]
+    lines = table_text(("run", "before", *names), rows).splitlines() if rows else []
+    if as_before and len(cells) > 1:
+        lines.append(f"{counted(as_before, 'run')} as before, in all repeats")
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _passes(cells: Sequence[RowResult]) -> str:
+    known = [cell.passed for cell in cells if cell.passed is not None]
+    unknown = f" ({len(cells) - len(known)} not known)" if len(cells) > len(known) and known else ""
+    return f"{sum(known)} of {len(known)}{unknown}" if known else "not known" if cells else "not made"
 
 
 def _statement(found: Experiment) -> Iterable[str]:
@@ -93,12 +129,17 @@ def _statement(found: Experiment) -> Iterable[str]:
         )
 
 
-def result_text(result: ExperimentResult, *, width: int, everything: bool = False) -> str:
-    """Return the table of rows. Equal rows are only counted; each changed row is followed by its changes."""
+def result_text(
+    result: ExperimentResult, *, width: int, everything: bool = False, rows: Sequence[RowResult] | None = None
+) -> str:
+    """Return the table of rows. Equal rows are only counted; each changed row is followed by its changes.
+
+    `rows`: the rows to list in place of those.
+    """
     counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
     name = f"candidate {result.name}" if result.name else "candidate"
     lines = [f"{counts}; {name}: {short(result.candidate, width - len(counts) - len(name) - 4)}"]
-    shown = [row for row in result.rows if everything or row.finding.value != "same"]
+    shown = [row for row in result.rows if everything or row.finding.value != "same"] if rows is None else rows
     if shown:
         header = ("run", "finding", "steps", "live", "time", "why")
         table = [
@@ -112,9 +153,9 @@ def result_text(result: ExperimentResult, *, width: int, everything: bool = Fals
             )
             for row in shown
         ]
-        rows = table_text(header, table, right=(2, 3, 4), cell_width=width, cut=(5,), width=width).splitlines()
-        lines.append(f"  {rows[0]}")
-        for row, text in zip(shown, rows[1:], strict=True):
+        texts = table_text(header, table, right=(2, 3, 4), cell_width=width, cut=(5,), width=width).splitlines()
+        lines.append(f"  {texts[0]}")
+        for row, text in zip(shown, texts[1:], strict=True):
             lines += [f"  {text}", *_difference(row, width)]
     for gate in result.gates:
         found = "not known" if gate.found is None else f"{gate.found:g}"
