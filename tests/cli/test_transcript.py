@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from handmade_runs import make_run, model_call, tool_call
+from handmade_runs import conversation, make_run, model_call, told, tool_call
 
 from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import outline_run
@@ -231,6 +232,35 @@ def test_attempts_of_a_call_are_counted_and_not_called_changes() -> None:
     assert '<span class="warn">attempt 2 of 3</span>' in run_page(run, outline_run(run))
     assert "! 429, attempt 1 of 3" in outline_text(outline_run(run))
     assert "attempt 2 of 3  FAILED 429" in "".join(passage.text for passage in passages(make_transcript(run)))
+
+
+def test_a_call_shows_how_many_messages_of_it_are_above() -> None:
+    """With its history they are a link to its request; a new conversation has none."""
+    run = build_run(make_run(FIRST, FOUND, SECOND))
+    first, second = turns(make_transcript(run))
+    assert (first.earlier, second.earlier) == (0, len(json.loads(run.exchanges[2].request.body)["messages"]))
+    assert f'/steps/3#request">{second.earlier} earlier messages</a>' in run_page(run, outline_run(run))
+
+
+def test_a_long_run_is_folded_except_at_its_ends_and_around_what_failed() -> None:
+    """Each range is one line there and in the list of steps next to it; a short run is not folded."""
+    calls = conversation(100)
+    run = build_run(make_run(*calls[:60], replace(calls[60], response=Response(status=500)), *calls[61:]))
+    page = run_page(run, outline_run(run))
+    ranges = ["4–28", "29–53", "54–58", "64–88", "89–97"]
+    folds = re.findall(r'<details class="folded" id="f-(s\d+)"><summary><b>Steps ([^<]*)</b>', page)
+    assert [name for _, name in folds] == ranges
+    assert re.findall(r'<a href="#f-(s\d+)"><span class="n">([^<]*)</span></a>', page) == folds
+    assert page.count('<article class="turn"') == 100
+    short = build_run(make_run(*conversation(40)))
+    assert '<details class="folded"' not in run_page(short, outline_run(short))
+
+
+def test_a_long_run_without_numbers_is_folded_by_the_number_of_its_calls() -> None:
+    """As another instrumentation reports it."""
+    run = build_run(told(make_run(*(tool_call("search", at, query=str(at)) for at in range(50)))))
+    page = run_page(run, outline_run(run))
+    assert re.findall(r'<details class="folded" id="f-x\w+"><summary><b>([^<]*)</b>', page) == ["25 calls", "19 calls"]
 
 
 def test_an_answer_that_was_cut_is_shown_as_far_as_it_came() -> None:

@@ -208,6 +208,29 @@ def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:
     assert pages.browser.press("u", loads=True).startswith(f"{pages.run('failed')}\n")
 
 
+def test_a_folded_range_opens_for_the_step_that_is_looked_for(pages: Pages) -> None:
+    """By its address, and by keys; earlier messages open beside a call, and a key shows answers as they came."""
+    step = "document.querySelector('#s51')"
+    pages.browser.show_as(width=1280)
+    pages.open(f"{pages.run('long')}#s51")
+    assert pages.browser.run(f"{step}.closest('details').open && {step}.getClientRects().length === 1")
+    pages.open(pages.run("long"))
+    assert not pages.browser.run(f"{step}.closest('details').open")
+    pages.browser.press("j", "j", "j", "j", "Enter")
+    assert pages.browser.run("document.activeElement.parentElement.open")
+    pages.browser.press("j")
+    assert pages.browser.run("document.activeElement.closest('.turn').id") == "s4"
+    pages.browser.run("document.querySelector('#s4 .earlier').click()")
+    opened = "document.querySelector('.panel h1') !== null || new Promise(done => setTimeout(done, 50))"
+    while not pages.browser.run(opened):
+        pass
+    assert "thought **0**" in pages.browser.run("document.querySelector('.panel').textContent")
+    assert "**3**" not in pages.browser.run("document.querySelector('#s4').textContent")
+    pages.browser.press("Escape")
+    pages.browser.press("m", loads=True)
+    assert "**3**" in pages.browser.run("document.querySelector('#s4').textContent")
+
+
 def test_a_step_opens_beside_its_transcript_and_leads_to_its_neighbours(pages: Pages) -> None:
     """The transcript stays; the step's keys work; Escape closes it; the address of the step is one click away."""
     there = "document.querySelector('.panel h1')?.textContent ?? ''"

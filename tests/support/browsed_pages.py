@@ -17,7 +17,7 @@ import httpx
 import pytest
 from aiohttp import web
 from browser import Chromium
-from handmade_runs import make_run, model_call, moved, tool_call
+from handmade_runs import conversation, make_run, model_call, moved, tool_call
 
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.deleting import delete_rows
@@ -154,6 +154,7 @@ def handmade() -> dict[str, list[SpanRecord]]:
             model_call(f"Write to {ADDRESS}, please.", f"I wrote to {ADDRESS}."),
             tool_call("send", {"to": ADDRESS, "text": "two\nlines"}, ADDRESS),
         ),
+        "long": make_run(*conversation(60)),
         "lanes": make_run(*(tool_call("search", number, lane=(number % 3,)) for number in range(6))),
     }
 

@@ -38,6 +38,18 @@ def model_call(prompt: str, answer: str, *, lane: Lane = (), model: str = "gpt-x
     )
 
 
+def conversation(count: int) -> list[Exchange]:
+    """Return model calls of one conversation: each sends all messages before it."""
+    messages: list[dict[str, str]] = [{"role": "user", "content": "Think."}]
+    found: list[Exchange] = []
+    for number in range(count):
+        call = model_call("", answer := f"thought **{number}**")
+        body = json.dumps({"model": "gpt-x", "messages": messages}, separators=(",", ":")).encode()
+        found.append(replace(call, request=replace(call.request, body=body)))
+        messages = [*messages, {"role": "assistant", "content": answer}]
+    return found
+
+
 def tool_call(name: str, result: Any, *args: Any, lane: Lane = (), **kwargs: Any) -> Exchange:
     """Return a call of a decorated function."""
     return Exchange(

@@ -73,6 +73,8 @@ class Turn:
     tools: tuple[str, ...] = ()
     """Names of the offered tools, if they are new or changed."""
     new: tuple[MessagePart, ...] = ()
+    earlier: int = 0
+    """Messages of the request that are shown above, since earlier calls had them or brought them about."""
     answer: tuple[MessagePart | TranscriptCall, ...] = ()
     model: str = ""
     finish: str = ""
@@ -108,6 +110,8 @@ class _Conversation:
     """Keys of the last call's answers."""
     text: str
     """JSON of the last call's messages."""
+    messages: int
+    """Number of the last call's messages."""
     seen: list[str]
     """Keys of its messages, instructions left out."""
     instructions: str
@@ -153,8 +157,9 @@ class _Reader:
         tools = text_of(reply, genai.TOOL_DEFINITIONS)
         lane = _lane(exchange)
         previous = text_of(reply, genai.REQUEST_PREVIOUS_RESPONSE_ID)
-        conversation, fresh, changes = self._find(text, previous, lane, span.start_time_unix_nano)
-        if node.attempt is not None and node.attempt.before:
+        conversation, fresh, changes, count = self._find(text, previous, lane, span.start_time_unix_nano)
+        is_again = node.attempt is not None and bool(node.attempt.before)
+        if is_again:
             changes = []  # the same messages again, which the number of the attempt says
         own = text_of(reply, genai.SYSTEM_INSTRUCTIONS)
         instructions = own and instructions_of([{"role": "system", "parts": parse(own)}])
@@ -177,6 +182,7 @@ class _Reader:
             instructions=instructions if instructions != conversation.instructions else "",
             tools=_tool_names(tools) if tools != conversation.tools else (),
             new=tuple(part for message in new for part in parts_of(message)),
+            earlier=0 if begins or is_again else max(count - len(new), 0),
             model=text_of(reply, genai.RESPONSE_MODEL) or text_of(reply, genai.REQUEST_MODEL),
             finish=", ".join(map(str, _list(reply.get(genai.RESPONSE_FINISH_REASONS)))),
             cut="" if exchange is None else _CUT.get(exchange.response.completion, ""),
@@ -190,7 +196,7 @@ class _Reader:
             parts = (MessagePart(role="assistant", kind=kind, text=readable_body(exchange)),)
         self._items.append(replace(turn, answer=parts))
         self._answered.update(keys)
-        conversation.text, conversation.answers = text, keys
+        conversation.text, conversation.answers, conversation.messages = text, keys, count
         conversation.lane, conversation.end_ns = lane, span.end_time_unix_nano
         conversation.seen += [self._key(message) for message in rest] + keys
         conversation.instructions, conversation.tools = instructions, tools
@@ -205,6 +211,7 @@ class _Reader:
             end_ns=0,
             answers=(),
             text=text,
+            messages=0,
             seen=[],
             instructions="",
             tools="",
@@ -246,23 +253,25 @@ class _Reader:
 
     def _find(
         self, text: str, previous: str, lane: Lane, start_ns: int
-    ) -> tuple[_Conversation | None, list[JsonObject], list[str]]:
-        """Return the conversation that a call continues, its new messages, and the changes of the others."""
+    ) -> tuple[_Conversation | None, list[JsonObject], list[str], int]:
+        """Return the conversation that a call continues, its new messages, the changes of the others, and the number of all."""
         recent = self._conversations[: -_MAX_CONVERSATIONS - 1 : -1]
         recent.sort(key=lambda item: nearness(item.lane, lane), reverse=True)  # stable: the nearest lane, then the latest
         if previous:
             for known in recent:
                 if known.response_id == previous:
-                    return known, read_messages(text), []
+                    new = read_messages(text)
+                    return known, new, [], len(new)
         for known in recent:
             # one writer made both texts, so a history that goes on begins with the same characters
             if len(known.text) > 2 and text.startswith(known.text[:-1]):
                 if len(text) == len(known.text):
                     if known.lane != lane and start_ns < known.end_ns:
                         continue  # side by side: two conversations that begin alike
-                    return known, [], [f"the same messages as {known.place}"]
+                    return known, [], [f"the same messages as {known.place}"], known.messages
                 if text[len(known.text) - 1] == ",":
-                    return known, read_messages("[" + text[len(known.text) :]), []
+                    new = read_messages("[" + text[len(known.text) :])
+                    return known, new, [], known.messages + len(new)
         messages = read_messages(text)
         keys = [self._key(message) for message in messages if message.get("role") not in INSTRUCTIONS]
         for known in recent:
@@ -276,8 +285,8 @@ class _Reader:
                 continue  # it began before the last answer was there
             gone = len([key for key in known.seen if key not in set(keys)])
             fresh = [message for message in messages if message.get("role") in INSTRUCTIONS or self._key(message) not in kept]
-            return known, fresh, [f"{counted(gone, 'earlier message')} left out"] if gone else []
-        return None, messages, []
+            return known, fresh, [f"{counted(gone, 'earlier message')} left out"] if gone else [], len(messages)
+        return None, messages, [], len(messages)
 
     # -- other calls ----------------------------------------------------------------------------------------------------
 

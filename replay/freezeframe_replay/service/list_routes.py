@@ -19,10 +19,11 @@ from freezeframe_replay.service.replay_routes import own_form
 from freezeframe_replay.service.set_routes import set_names
 from freezeframe_replay.service.state import COSTS, HOME, LABELS, STORE, TOKEN, html
 from freezeframe_replay.sources.labels import Label
-from freezeframe_replay.sources.run_list import RunPage, find_runs
+from freezeframe_replay.sources.run_list import RunPage, RunQuery, find_runs
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.asked import run_query
 from freezeframe_replay.web.redirects import see
+from freezeframe_replay.web.session_page import session_page
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.whole_file import replace_file
 
@@ -67,6 +68,24 @@ async def show_runs(request: web.Request) -> web.Response:
     if version:
         answer.headers["ETag"] = version
     return answer
+
+
+@ROUTES.get("/sessions/{session:.+}")
+async def show_session(request: web.Request) -> web.Response:
+    """Show the runs of a conversation in their order."""
+    session = request.match_info["session"]
+    query = RunQuery(session=session, sort="started", after=request.query.get("after", ""))
+
+    def build() -> tuple[RunPage, Mapping[str, Label]]:
+        flush(request.app[HOME])
+        labels = request.app[LABELS].of_runs()
+        return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS])), labels
+
+    page, labels = await asyncio.to_thread(build)
+    version = "" if page.last < page.total else _version(page, labels)
+    if version and request.headers.get("If-None-Match") == version:
+        return web.Response(status=304, headers={"ETag": version})
+    return html(session_page(session, page, labels, version=version), status=200 if page.rows else 404)
 
 
 @ROUTES.post("/views")

@@ -31,7 +31,7 @@ async def show_run(request: web.Request) -> web.Response:
     if tab not in run_pages.TABS:
         raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
     part = number_of(request.query, "from")
-    only = request.query.get("only", "")
+    only, as_text = request.query.get("only", ""), request.query.get("as") == "text"
 
     def build() -> web.Response:
         reading = read(request)
@@ -46,6 +46,7 @@ async def show_run(request: web.Request) -> web.Response:
             tab=tab,
             part=part,
             only=only,
+            as_text=as_text,
             token=request.app[TOKEN],
             replays=request.app[JOBS].of_run(reading.run.trace_id),
             labels=request.app[LABELS].of_run(reading.run.trace_id),

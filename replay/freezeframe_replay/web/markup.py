@@ -1,6 +1,7 @@
 """Templates to HTML: the only place that builds pages and prepares a recording's texts for them. Pure.
 
-Every value is escaped by the templates themselves. No page has a style attribute or an address on another machine. The
+Every value is escaped by the templates themselves. No page has a style attribute, or an address on another machine other than a
+link in a model's answer (`markdown`). The
 only script is our own, which adds to a page of the service; a standalone page has none.
 """
 
@@ -69,6 +70,7 @@ KEYS: Final = {
     "c": "mark a run of the list; the second opens the comparison",
     "v": "choose a run of the list for a set",
     "a": "name the set that the chosen runs are added to",
+    "m": "answers as Markdown, or as they came",
     "n p": "next or previous page, step, or call of a replay",
     "u": "up, from a step or a replay to its run",
     "y": "copy the link to this place",
@@ -125,6 +127,7 @@ def _environment() -> Environment:
         "line": printable,
         "block": block,
         "start": _start,
+        "session": session_link,
         "short_id": _short_id,
         "duration": duration,
         "cost": cost,
@@ -288,6 +291,8 @@ class Links:
     run: Run
     alone: bool = False
     """True if all is on one page."""
+    kept: str = ""
+    """The end of the addresses of a transcript's parts: ``&as=text``."""
 
     def tab(self, name: str) -> str:
         """Return the address of a view of the run."""
@@ -304,7 +309,12 @@ class Links:
         at = parts.get(node.span_id)
         if at is None:
             return self.step(node)
-        return f"#{anchor_of(node)}" if at == part else f"?from={at}#{anchor_of(node)}"
+        return f"#{anchor_of(node)}" if at == part else f"?from={at}{self.kept}#{anchor_of(node)}"
+
+
+def session_link(session: str) -> str:
+    """Return the address of a session's page."""
+    return f"/sessions/{quote(session, safe='')}"
 
 
 def place_of(node: Node) -> str:

@@ -4,7 +4,8 @@
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
 const STOPS =
-  ".runs tbody tr, .failures tbody tr, .grid tbody tr, .timeline tbody tr, .turn, .card, .pairs > li:not(details:not([open]) li)";
+  ".runs tbody tr, .failures tbody tr, .grid tbody tr, .timeline tbody tr, .turn:not(details:not([open]) .turn), " +
+  ".card:not(details:not([open]) .card), .folded > summary, .pairs > li:not(details:not([open]) li)";
 const FAILED = ".failed, :has(> .error), :has(> td.bad), :has(> td > .status.bad), :has(> .state > .bad), :has(> td > .warn)";
 const OFF = "freezeframe-keys-off";
 // How long to wait before a run that goes on is asked for again: at first, and at most, in milliseconds.
@@ -59,7 +60,7 @@ function chosen() {
 
 // Give the focus to the link of the next row or part, forwards or backwards, so that Enter opens it.
 function go(stops, step) {
-  const links = stops.map((stop) => stop.querySelector("a.n, .what a, .name a") ?? stop.querySelector("a"));
+  const links = stops.map((stop) => stop.matches("summary") ? stop : stop.querySelector("a.n, .what a, .name a") ?? stop.querySelector("a"));
   const at = stops.indexOf(chosen());
   const order = at < 0 && step < 0 ? links.length - 1 : at + step;
   for (let next = order; next >= 0 && next < links.length; next += step) {
@@ -85,7 +86,10 @@ function turnTab(step) {
 // Mark a run of the list; the second one that is marked opens the comparison of both.
 function mark() {
   const link = chosen()?.querySelector('a[href^="/runs/"]');
-  if (!link || !link.closest(".runs")) return document.querySelector("[name=after]")?.focus();
+  if (!link || !link.closest(".runs")) {
+    document.getElementById("facts")?.setAttribute("open", "");
+    return document.querySelector("[name=after]")?.focus();
+  }
   const id = link.pathname.split("/")[2];
   const before = document.querySelector(".marked");
   if (before === null) {
@@ -122,7 +126,7 @@ async function copyLink() {
 
 // Open a step beside the transcript instead of on a page of its own, and go from there to its neighbours.
 async function openBeside(event) {
-  const link = event.target.closest("a.n, .panel a[rel]");
+  const link = event.target.closest("a.n, a.earlier, .panel a[rel]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !link.closest(".transcript, .panel") || innerWidth < 760) return;
   event.preventDefault();
   try {
@@ -157,6 +161,15 @@ function showPanel(step, address) {
 
 function closePanel() {
   document.querySelector(".panel")?.remove();
+}
+
+// Unfold the range that has the step which the address names; some browsers do that by themselves.
+function unfold() {
+  const target = document.querySelector(":target");
+  const fold = target?.closest(".folded");
+  if (!fold || fold.open) return;
+  fold.open = true;
+  target.scrollIntoView();
 }
 
 const ACTIONS = {
@@ -247,7 +260,7 @@ function renew(old, fresh) {
     }
     next = was.nextElementSibling;
     if (was.isEqualNode(part)) return;
-    if (was.matches("section, table, tbody, tr") && was.tagName === part.tagName) return renew(was, part);
+    if (was.matches("section, table, tbody, tr, .gist, #facts, .folded") && was.tagName === part.tagName) return renew(was, part);
     if (!was.matches("details[open], :focus-within, :has(details[open])")) was.replaceWith(part);
   });
 }
@@ -358,6 +371,8 @@ document.addEventListener("DOMContentLoaded", () => {
   localise(document);
   addKeys();
   document.addEventListener("click", openBeside);
+  addEventListener("hashchange", unfold);
+  unfold();
   addCompletion();
   document.querySelectorAll("svg.plot").forEach(addBrush);
   follow(versionOf(document), SOON);

@@ -101,6 +101,7 @@ def runs_page(
         labels=labels,
         version=version,
         may_follow=may_follow(filters),
+        shown=shown,
         columns=[_column(name, _COLUMNS[name], kept["sort"] or NEWEST, kept) for name in shown],
         choices=[{"name": name, "chosen": name in shown, "link": _with(kept, name, shown)} for name in [*_COLUMNS][2:]],
         views=[{"name": name, "query": query, "chosen": here == f"/?{query}"} for name, query in views.items()],

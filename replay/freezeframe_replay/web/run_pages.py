@@ -6,11 +6,13 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from freezeframe_replay.report.characters import first_of
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import MessagePart
 from freezeframe_replay.report.outline import Node, Outline
@@ -18,10 +20,12 @@ from freezeframe_replay.report.render import ID_DIGITS, cost_sum, counted, durat
 from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, first_chunk_ms, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
-from freezeframe_replay.web.markup import Links, Tint, anchor_of, place_of, policy_of_a_file, render
+from freezeframe_replay.web.markdown import has_marks, markdown
+from freezeframe_replay.web.markup import Links, Tint, anchor_of, place_of, policy_of_a_file, render, session_link
 from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lane_names import ROOT_LANE
 from freezeframe_schemas.run import Run
 
@@ -50,6 +54,14 @@ ADDS: Final = {
 TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit", "raw": "Raw"}
 _LIMITS: Final = {"text": 4000, "instructions": 4000, "arguments": 800, "result": 1500, "document": 600, "documents": 20}
 """Characters of a text, and documents of a retriever, that the transcript shows; the step's own page has all."""
+_MAX_OPEN: Final = 40
+"""Items of a part of the transcript that are all shown; in a longer one, ranges are folded."""
+_AROUND: Final = 2
+"""Items that stay open before and after each end, failure, change, and question."""
+_FOLDED: Final = 25
+"""Items of a folded range."""
+_NAMED: Final = 3
+"""Names that a folded range shows."""
 _PART_WEIGHT: Final = 200_000
 """Characters of a part of the transcript, about, so that it stays below 100 kB compressed. Markup counts as `_MARKUP`."""
 _MARKUP: Final = 300
@@ -70,6 +82,7 @@ def run_page(
     tab: str = "transcript",
     part: int = 1,
     only: str = "",
+    as_text: bool = False,
     token: str = "",
     replays: Sequence[Noted] = (),
     labels: Mapping[str, Label] = {},
@@ -79,11 +92,11 @@ def run_page(
 ) -> str:
     """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given.
 
-    `only`: the kind of spans that the timeline shows, all if it is empty.
+    `only`: the kind of spans that the timeline shows, all if it is empty. `as_text`: whether Markdown stays as it came.
     `costs`: span id of a call of a model -> US dollars, None if not known.
     `version`: the value by which the script checks an unfinished run for news; empty if it has ended.
     """
-    links = Links(run)
+    links = Links(run, kept="&as=text" if as_text else "")
     transcript = transcript or make_transcript(run, outline) if tab == "transcript" else None
     parts = [] if transcript is None else _parts(transcript)
     # where a step's anchor is, whichever part of the transcript is open
@@ -104,18 +117,22 @@ def run_page(
         "tab": tab,
         "link_to": link_to,
         "named": outline.run_id[:ID_DIGITS],
+        "session_link": session_link(outline.who["session"]) if "session" in outline.who else "",
     }
     if transcript is not None:
         index = min(max(part, 1), len(parts)) - 1
         return render(
             "transcript.html",
             **head,
-            items=parts[index],
+            rows=(rows := _rows(parts[index])),
             parts=[_name_of(items) for items in parts],
             part=index,
-            beside=_margin(run, parts[index]),
+            beside=_margin(run, rows),
             conversations=transcript.conversations,
             limits=_LIMITS,
+            kept=links.kept,
+            rendered=None if as_text else _rendered(head["tinted"]),
+            turn_link=_turn_link(parts[index], index + 1, as_text=as_text),
         )
     if tab == "timeline":
         return render("timeline.html", **head, **timeline(run, outline, links, part, only=only))
@@ -146,17 +163,33 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
         tab="transcript",
         link_to=link_to,
         named=named,
-        items=items,
+        rows=_rows(items),
         items_left_out=len(transcript.items) - len(items),
         parts=(),
         beside=(),
         conversations=transcript.conversations,
         limits=_LIMITS,
+        kept="",
+        rendered=_rendered(Tint(run.spans)),
+        turn_link="",
         timeline=timeline(run, outline, links, 1) | {"parts": 1},
         rows_left_out=max(len(outline.nodes) - ROWS, 0),
         steps=steps,
         steps_left_out=left_out,
     )
+
+
+def _rendered(tinted: Tint) -> Callable[[str, int], str]:
+    """Return what renders the Markdown of an answer, up to so many characters of it."""
+    return lambda text, limit: markdown(text if len(text) <= limit else first_of(text, limit).rstrip() + " …", tinted)
+
+
+def _turn_link(items: Sequence[Turn | TranscriptCall], part: int, *, as_text: bool) -> str:
+    """Return the address of the same part with Markdown rendered, or as it came; empty without any."""
+    answers = (answer for item in items if isinstance(item, Turn) for answer in item.answer)
+    if not any(isinstance(answer, MessagePart) and has_marks(answer.text[: _LIMITS["text"]]) for answer in answers):
+        return ""
+    return "?" + urlencode({**({"from": part} if part > 1 else {}), **({} if as_text else {"as": "text"})})
 
 
 def _head(run: Run, outline: Outline, links: Links, costs: Mapping[str, float | None]) -> dict[str, Any]:
@@ -226,14 +259,13 @@ def _cut(value: Any) -> Any:
 
 def _strip(run: Run, outline: Outline, failed: int, paid: Cost | None) -> dict[str, str]:
     tokens = [node.tokens for node in outline.nodes if node.tokens and (node.step is not None or not run.exchanges)]
-    level = "" if outline.level is None else f"L{outline.level}, {outline.level_means}"
     rows = {
         "time": took(outline).removeprefix("took "),
         "steps": f"{outline.steps:,}" if outline.steps else "",
         "failed steps": f"{failed:,}" if failed else "",
         "tokens": _token_sum(tokens, sum(node.is_uncounted for node in outline.nodes)),
         "cost": "" if paid is None else cost_sum(paid.usd, calls=paid.calls, unknown=paid.unknown),
-        "can be re-enacted to" if not outline.cold else "level": level,
+        "level": "" if outline.level is None else f"L{outline.level}",
     }
     return {name: text for name, text in rows.items() if text}
 
@@ -251,10 +283,21 @@ def _facts(outline: Outline) -> dict[str, str]:
         "reached": how_far(outline),
         "entry": f"{outline.entry_target or outline.name}{f' ({outline.entry_kind})' if outline.entry_kind else ''}",
         "input": outline.called_with or "not recorded",
-        "outcome": outline.outcome,
+        "outcome": _spoken(outline.outcome),
         **outline.who,
+        "level": "" if outline.level is None else f"L{outline.level}, {outline.level_means}",
     }
     return {name: text for name, text in rows.items() if text}
+
+
+def _spoken(outcome: str) -> str:
+    """Return an outcome with a text of several lines, or with quotes, as it reads."""
+    verb, _, literal = outcome.partition(" ")
+    try:
+        value = json.loads(literal) if literal.startswith('"') and "\\" in literal else None
+    except ValueError:  # followed by more
+        value = None
+    return f"{verb}\n{value}" if isinstance(value, str) else outcome
 
 
 # -- the transcript in parts --------------------------------------------------------------------------------------------
@@ -297,11 +340,69 @@ def _nodes_of(items: Iterable[Turn | TranscriptCall]) -> Iterator[Node]:
             yield from (part.node for part in item.answer if isinstance(part, TranscriptCall) and part.node is not None)
 
 
-def _margin(run: Run, items: Sequence[Turn | TranscriptCall]) -> list[dict[str, Any]]:
-    """Return the steps of a part with their times in the run, which are shown next to it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptRow:
+    """An item of the transcript, or several that are folded into one line."""
+
+    items: Sequence[Turn | TranscriptCall]
+    first: Node | None = None
+    """The first step of folded ones, and the last."""
+    last: Node | None = None
+    from_to: str = ""
+    """Their numbers, ``7–56``, or their count if they have none."""
+    names: Sequence[tuple[str, int]] = ()
+    """Name of a call -> number of its folded ones."""
+
+
+def _rows(items: Sequence[Turn | TranscriptCall]) -> list[TranscriptRow]:
+    """Return the items of a long part with what went on as before folded; those at both ends and around failures stay open."""
+    if len(items) <= _MAX_OPEN:
+        return [TranscriptRow(items=[item]) for item in items]
+    near = range(-_AROUND, _AROUND + 1)
+    marked = [0, len(items) - 1, *(at for at, item in enumerate(items) if _stands_out(item))]
+    is_open = {at + by for at in marked for by in near}
+    rows: list[TranscriptRow] = []
+    for shown, run_of in groupby(enumerate(items), key=lambda pair: pair[0] in is_open):
+        found = [item for _, item in run_of]
+        pieces = [found[at : at + _FOLDED] for at in range(0, len(found), _FOLDED)]
+        rows += (
+            [TranscriptRow(items=[item]) for item in found] if shown else [row for piece in pieces for row in _folded(piece)]
+        )
+    return rows
+
+
+def _folded(items: Sequence[Turn | TranscriptCall]) -> list[TranscriptRow]:
     nodes = sorted(_nodes_of(items), key=lambda node: node.step or 0)
-    scale = Scale(run) if nodes else None
-    return [{"node": node, "bar": scale.bar(node)} for node in nodes] if scale else []
+    if len(items) == 1 or not nodes:
+        return [TranscriptRow(items=[item]) for item in items]
+    names = Counter(node.detail if node.kind == Kind.MODEL and node.detail else node.name for node in nodes)
+    from_to = f"{nodes[0].step:,}–{nodes[-1].step:,}" if nodes[0].step and nodes[-1].step else counted(len(nodes), "call")
+    return [TranscriptRow(items=items, first=nodes[0], last=nodes[-1], from_to=from_to, names=names.most_common(_NAMED))]
+
+
+def _stands_out(item: Turn | TranscriptCall) -> bool:
+    """Return whether something failed, changed, or was asked by a person."""
+    calls = [item] if isinstance(item, TranscriptCall) else [part for part in item.answer if isinstance(part, TranscriptCall)]
+    if any(call.error for call in calls) or any(node.failed for node in _nodes_of([item])):
+        return True
+    return isinstance(item, Turn) and bool(
+        item.error or item.cut or item.changes or any(part.role == "user" for part in item.new)
+    )
+
+
+def _margin(run: Run, rows: Sequence[TranscriptRow]) -> list[dict[str, Any]]:
+    """Return the steps of a part with their times in the run, which are shown next to it."""
+    if not any(True for row in rows for _ in _nodes_of(row.items)):
+        return []
+    found: list[dict[str, Any]] = []
+    scale = Scale(run)
+    for row in rows:
+        if row.first is not None and row.last is not None:
+            found.append({"node": row.first, "folded": row.from_to, "bar": scale.from_to(row.first, row.last)})
+        else:
+            nodes = sorted(_nodes_of(row.items), key=lambda node: node.step or 0)
+            found += [{"node": node, "folded": "", "bar": scale.bar(node)} for node in nodes]
+    return found
 
 
 def _name_of(items: Sequence[Turn | TranscriptCall]) -> str:
@@ -352,6 +453,12 @@ class Scale:
             "first": "" if first_ms is None else duration(first_ms),
             "mark": "bad" if node.failed else node.kind,
         }
+
+    def from_to(self, first: Node, last: Node) -> dict[str, str]:
+        """Return the place of all from one node to another."""
+        begin = self._at(self._spans[first.span_id].start_time_unix_nano - self._start)
+        end = self._at(self._spans[last.span_id].end_time_unix_nano - self._start)
+        return {"x": f"{min(begin, _WIDTH - 2):.0f}", "width": f"{max(end - begin, 2):.0f}"}
 
     def between(self, before: Node, after: Node) -> dict[str, str] | None:
         """Return the line from the end of one attempt to the beginning of the next; None without a gap."""

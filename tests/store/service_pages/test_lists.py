@@ -135,6 +135,37 @@ async def test_bars_show_when_runs_began_and_how_many_failed(client: Client, sto
     ]
 
 
+@pytest.mark.proof("page /sessions/{session:.+}")
+async def test_a_session_has_a_page_with_its_runs_in_their_order(client: Client, store: Store) -> None:
+    """Each with its question and its outcome, linked from the list and from each run; new runs are added as they come."""
+    session = "a/b <1>"
+    link = "/sessions/a%2Fb%20%3C1%3E"
+
+    def add(number: int, question: str, answer: str) -> str:
+        entry, call = make_run(model_call(question, answer), question=question, answer=answer)
+        resource = replace(entry.resource, attributes={genai.SERVICE_NAME: "sessions"})
+        entry = replace(entry.with_attributes({genai.SESSION_ID: session}), resource=resource)
+        run = f"5e55{number:04x}" * 4
+        store.insert(moved([entry, call], run, (1_790_000_000 + number) * 10**9), token=f"pages-session-{number}")
+        return run
+
+    second, first = add(2, "And <b>AC-2</b>?", "In Bonn."), add(1, "Where is AC-1?", "In Lyon.")
+    answer = await client.get(link)
+    page = await answer.text()
+    assert (answer.status, "Session <bdi>a/b &lt;1&gt;</bdi>" in page) == (200, True)
+    texts = re.findall(r'<div class="text" dir="auto">([^<]*)</div>', page)
+    assert texts == ["&#34;Where is AC-1?&#34;", "In Lyon.", "&#34;And &lt;b&gt;AC-2&lt;/b&gt;?&#34;", "In Bonn."]
+    assert re.findall(r'<a class="n" href="/runs/(\w+)">(\d)</a>', page) == [(first, "1"), (second, "2")]
+    assert page.count(f'<a class="kind" href="{link}">session</a>') == 0
+    assert (await text(client, "/?service=sessions")).count(f'<a class="kind" href="{link}">session</a>') == 2
+    assert f'<a href="{link}">Session</a>' in await text(client, f"/runs/{first}")
+    (version,) = re.findall(r'data-live="([^"]*)"', page)
+    assert (await client.get(link, headers={"If-None-Match": html.unescape(version)})).status == 304
+    add(3, "Thanks.", "You are welcome.")
+    assert "Thanks." in await (await client.get(link, headers={"If-None-Match": html.unescape(version)})).text()
+    assert (await client.get("/sessions/nobody")).status == 404
+
+
 async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Client, store: Store) -> None:
     """On the list, on the run, at each call; a call that was refused costs nothing, one without tokens is unknown."""
     calls = [model_call(prompt, "In Lyon.", model=model) for prompt, model in zip("abcd", MODELS, strict=True)]
