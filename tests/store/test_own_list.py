@@ -110,10 +110,10 @@ def recorded() -> list[SpanRecord]:
 
 
 @pytest.mark.long
-def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_is_the_same_with_and_without_a_reader(store: Store, reader_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For each facet, order and place; and no reader is taken for it."""
     store.insert(recorded(), token="own-list")
-    runs = open_runs(facade_url)
+    runs = open_runs(reader_url)
     service = {"service": "own-list"}
     first = find_runs(runs, RunQuery(chosen=service))
     assert first.total == 12
@@ -155,7 +155,7 @@ def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url
 
 
 @pytest.mark.long
-def test_what_the_commands_ask_of_runs_needs_no_reader(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_commands_ask_of_runs_needs_no_reader(store: Store, reader_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest runs, failed ones, those since a time, a tenant's, a whole run, and whether it is settled."""
     spans = recorded()
     store.insert(spans, token="own-list")
@@ -167,7 +167,7 @@ def test_what_the_commands_ask_of_runs_needs_no_reader(store: Store, facade_url:
         return take(self)
 
     monkeypatch.setattr(ReaderHost, "take", counted)
-    runs, of_tenant = open_runs(facade_url), open_runs(facade_url, tenant="tenant-1")
+    runs, of_tenant = open_runs(reader_url), open_runs(reader_url, tenant="tenant-1")
     long_ago = dt.datetime(1969, 1, 1, tzinfo=dt.UTC)
     newest = runs.list_runs(3)
     asked = [
