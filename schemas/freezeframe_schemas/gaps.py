@@ -59,6 +59,8 @@ class GapKind(StrEnum):
     """Another recorded program started this one. It can be re-enacted all the same."""
     HASH_SEED = "hash_seed"
     """The program makes sets or hashes, whose seed is not known. A replay may be identical all the same."""
+    VARIABLE = "variable"
+    """The program names an environment variable that is not recorded. A replay may be identical all the same."""
     UNREAD = "unread"
     """The collector's redaction could not read everything in time and kept hashes."""
     UNSEEN = "unseen"
@@ -67,7 +69,7 @@ class GapKind(StrEnum):
 
 CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
-    **dict.fromkeys((GapKind.OUTCOME_PARTLY, GapKind.HASH_SEED, GapKind.STARTED_BY), 6),
+    **dict.fromkeys((GapKind.OUTCOME_PARTLY, GapKind.HASH_SEED, GapKind.VARIABLE, GapKind.STARTED_BY), 6),
     # With one of these, the run cannot be started again by itself, or one of its steps cannot be answered.
     **dict.fromkeys(
         (

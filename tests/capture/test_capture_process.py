@@ -24,7 +24,7 @@ ASK = """
 import os, sys, httpx
 def ask(text):
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body)
+    answer = httpx.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=body)
     return answer.json()["choices"][0]["message"]["content"]
 """
 
@@ -37,7 +37,7 @@ class Project:
         self.spans_file = path / "spans.jsonl"
         self._environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))},
-            "PROVIDER": provider.url,
+            "PROVIDER_BASE_URL": provider.url,
             "FREEZEFRAME_RAISE": "1",
             "FREEZEFRAME_FILE": str(self.spans_file),
         }

@@ -38,7 +38,7 @@ def look(number):
 
 def ask(text):
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body, timeout=None)
+    answer = httpx.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=body, timeout=None)
     return answer.json()["choices"][0]["message"]["content"]
 
 def steps(question):
@@ -132,7 +132,11 @@ class Agent:
         """Start the program with this text after the agent's."""
         (self._folder / "agent.py").write_text(AGENT + text)
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
-        variables |= {"PROVIDER": self.provider.url, "FREEZEFRAME_ENDPOINT": self._collector.url, "FREEZEFRAME_RAISE": "1"}
+        variables |= {
+            "PROVIDER_BASE_URL": self.provider.url,
+            "FREEZEFRAME_ENDPOINT": self._collector.url,
+            "FREEZEFRAME_RAISE": "1",
+        }
         variables |= {"FREEZEFRAME_SERVICE_NAME": self.run_id, **PATIENT_END, **environ}
         self._environ = variables
         self.process = subprocess.Popen(

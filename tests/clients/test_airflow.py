@@ -30,7 +30,7 @@ from airflow.sdk import dag, task
 
 def ask(prompt):
     asked = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked, timeout=200)
+    answer = httpx.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=asked, timeout=200)
     return answer.json()["choices"][0]["message"]["content"]
 
 

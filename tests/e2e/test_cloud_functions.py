@@ -27,7 +27,7 @@ freezeframe.instrument()
 
 import functions_framework, functions_framework.aio, httpx
 
-URL = os.environ["PROVIDER"] + "/v1/chat/completions"
+URL = os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions"
 
 
 def asked(prompt):

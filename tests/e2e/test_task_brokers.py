@@ -92,7 +92,7 @@ dramatiq.set_broker(broker)
 async def answer(text):
     async with httpx.AsyncClient(timeout=200) as client:
         asked = {{"model": "m", "messages": [{{"role": "user", "content": text}}]}}
-        await client.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked)
+        await client.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=asked)
 """
 _WORK_DRAMATIQ = """
 import dramatiq, tasks

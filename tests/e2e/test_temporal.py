@@ -31,7 +31,7 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-URL = os.environ["PROVIDER"] + "/v1/chat/completions"
+URL = os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions"
 
 
 def asked(prompt):

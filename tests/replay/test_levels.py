@@ -54,7 +54,13 @@ def record(folder: Path, port: int, source: str, arguments: tuple[str, ...] = ("
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=home,
-        env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "PORT": str(port), "ELSEWHERE": "../elsewhere/elsewhere.txt"},
+        env={
+            **os.environ,
+            "FREEZEFRAME_FILE": "spans.jsonl",
+            "FREEZEFRAME_RECORD_ENV": "PORT,ELSEWHERE",
+            "PORT": str(port),
+            "ELSEWHERE": "../elsewhere/elsewhere.txt",
+        },
         input=stdin,
         capture_output=True,
         text=True,

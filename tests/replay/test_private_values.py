@@ -53,9 +53,9 @@ def ask(text):
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
     if "SDK" in os.environ:
         import openai
-        with openai.OpenAI(base_url=os.environ["PROVIDER"] + "/v1", api_key="sk-x", max_retries=0) as client:
+        with openai.OpenAI(base_url=os.environ["PROVIDER_BASE_URL"] + "/v1", api_key="sk-x", max_retries=0) as client:
             return client.chat.completions.create(**body).choices[0].message.content
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body, timeout=400)
+    answer = httpx.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=body, timeout=400)
     return answer.json()["choices"][0]["message"]["content"]
 
 @freezeframe.tool
@@ -109,7 +109,7 @@ class Stage:
                 self.agent_here()(question)
                 return freeze(build_run([redactor.redact_span(span) for span in captured.spans]))
         spans = self.folder / "spans.jsonl"
-        environment = {**os.environ, "PROVIDER": self.provider.url, "FREEZEFRAME_FILE": str(spans), **variables}
+        environment = {**os.environ, "PROVIDER_BASE_URL": self.provider.url, "FREEZEFRAME_FILE": str(spans), **variables}
         command = [sys.executable, "agent.py", question]
         subprocess.run(command, cwd=self.folder, env=environment, check=True, timeout=300, capture_output=True)
         named = next(json.loads(line) for line in spans.read_text().splitlines() if '"answer"' in line)
@@ -127,13 +127,15 @@ class Stage:
             with answering(session), contextlib.suppress(ReplayMiss):
                 self.agent_here()(*given["args"], **given["kwargs"])
             return session.report()
-        return reenact(fixture, cwd=self.folder, env={"PROVIDER": self.provider.url, **variables}, keys=keys, timeout_s=300)
+        return reenact(
+            fixture, cwd=self.folder, env={"PROVIDER_BASE_URL": self.provider.url, **variables}, keys=keys, timeout_s=300
+        )
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     with Provider() as provider:
-        monkeypatch.setenv("PROVIDER", provider.url)
+        monkeypatch.setenv("PROVIDER_BASE_URL", provider.url)
         yield Stage(folder=tmp_path, provider=provider)
 
 
@@ -175,7 +177,7 @@ def test_require_values_makes_what_was_not_compared_incomparable(
 ) -> None:
     write_fixture(stage.apart().record(f"return ask('to {ANNA}')"), stage.folder / "fixture")
     monkeypatch.chdir(stage.folder)
-    monkeypatch.setenv("PROVIDER", stage.provider.url)
+    monkeypatch.setenv("PROVIDER_BASE_URL", stage.provider.url)
     command = ["replay", "fixture", "--data"]
     assert main([*command, "none"]) == 0
     expected = "except 1 private value that needs the key to compare: 1 of 1 step and the outcome"
@@ -362,7 +364,7 @@ def test_the_callers_own_input_stands_for_the_recorded_one_throughout(stage: Sta
     body = "return ask('about ' + question) + ask('again ' + question)"
     fixture = stage.apart().record(body, question=f"mail of {ANNA}")
     command = [sys.executable, "agent.py", f"mail of {ANNA}"]
-    environment = {"PROVIDER": stage.provider.url}
+    environment = {"PROVIDER_BASE_URL": stage.provider.url}
     report = reenact(fixture, command, cwd=stage.folder, env=environment, keys=stage.folder / "none", timeout_s=300)
     assert verdict(report) is Verdict.IDENTICAL, report
     assert reasons(report) == [("EMAIL", Why.INPUT)]

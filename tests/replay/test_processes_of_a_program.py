@@ -28,7 +28,7 @@ freezeframe.instrument()
 
 def ask(text):
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body)
+    answer = httpx.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=body)
     return answer.json()["choices"][0]["message"]["content"]
 
 @freezeframe.run
@@ -55,7 +55,7 @@ def provider() -> Iterator[Provider]:
 
 def record(folder: Path, provider: Provider, how: str) -> Fixture:
     (folder / "agent.py").write_text(AGENT)
-    environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(folder / "spans.jsonl")}
+    environ = {**os.environ, "PROVIDER_BASE_URL": provider.url, "FREEZEFRAME_FILE": str(folder / "spans.jsonl")}
     subprocess.run([sys.executable, "agent.py", how], cwd=folder, env=environ, timeout=400, check=True)
     return freeze(load_run_of_file(folder / "spans.jsonl", _trace_of(folder / "spans.jsonl")))
 
@@ -72,7 +72,7 @@ def test_forked_workers_answer_from_the_recording_each_step_once(how: str, provi
     fixture = record(tmp_path, provider, how)
     provider.stop()
     assert len(fixture.steps) == 5
-    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER_BASE_URL": provider.url}, timeout_s=60)
     assert verdict(report) is Verdict.IDENTICAL, report
     assert sorted(served.step for served in report.served) == [step.number for step in fixture.steps]
     assert sorted(made.step or 0 for made in report.made) == [step.number for step in fixture.steps]
@@ -84,7 +84,7 @@ def test_what_a_worker_asks_otherwise_is_the_divergence(how: str, provider: Prov
     fixture = record(tmp_path, provider, how)
     provider.stop()
     (tmp_path / "agent.py").write_text(AGENT.replace('"content": text', '"content": text.replace("b", "B")'))
-    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER_BASE_URL": provider.url}, timeout_s=60)
     assert {(item.kind, item.live) for item in report.divergences} == {(DivergenceKind.REQUEST_CHANGED, '"B"')}
 
 
@@ -112,11 +112,11 @@ def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_
     """A queue gives tasks to whoever is free, so a worker may get them in another order than the recorded one."""
     (tmp_path / "turns.py").write_text(TAKES_TURNS)
     (tmp_path / "agent.py").write_text(AGENT)
-    environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
+    environ = {**os.environ, "PROVIDER_BASE_URL": provider.url, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
     subprocess.run([sys.executable, "turns.py"], cwd=tmp_path, env=environ, timeout=400, check=True)
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl", _trace_of(tmp_path / "spans.jsonl")))
     provider.stop()
-    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url, "OTHERWISE": "1"}, timeout_s=60)
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER_BASE_URL": provider.url, "OTHERWISE": "1"}, timeout_s=60)
     assert verdict(report) is Verdict.IDENTICAL, report
 
 
@@ -125,7 +125,7 @@ def test_a_python_that_the_program_starts_is_in_the_replay_and_not_on_the_networ
     """Spawned workers are separate runs in the recording, so what they ask is not in this one."""
     fixture = record(tmp_path, provider, "spawn")
     asked = len(provider.requests)
-    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER_BASE_URL": provider.url}, timeout_s=60)
     assert len(provider.requests) == asked
     assert report.first is not None
     assert report.first.kind is DivergenceKind.REQUEST_CHANGED

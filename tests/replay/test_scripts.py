@@ -194,3 +194,28 @@ def test_a_replay_types_what_was_typed(mark: str, terminal: bool, tmp_path: Path
     assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
     asked = [step.exchange.name for step in run.steps].count("input")
     assert asked == (3 if mark or terminal else 0)
+
+
+VARIABLES = """
+import os, freezeframe
+freezeframe.instrument()
+os.environ["ITS_OWN"] = "1"
+
+@freezeframe.run
+def answer():
+    return [os.environ["MOOD"], os.getenv("TONE"), os.environ.get('LANG'), os.environ.get("ABSENT"), os.environ["ITS_OWN"]]
+
+answer()
+"""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "named"), [("LANG", "reads MOOD, TONE from"), ("LANG,MOOD", "reads TONE from"), ("*", "")]
+)
+def test_a_variable_that_is_read_and_not_recorded_is_named(recorded: str, named: str, tmp_path: Path) -> None:
+    [run] = record(tmp_path, VARIABLES, MOOD="good", TONE="kind", LANG="C", FREEZEFRAME_RECORD_ENV=recorded)
+    gaps = [gap for gap in run.gaps if "from the environment" in gap]
+    assert len(gaps) == bool(named)
+    assert all(named in gap for gap in gaps)
+    report = reenact(run, cwd=tmp_path)
+    assert verdict(report) is (Verdict.IDENTICAL if recorded == "*" else Verdict.DIVERGED)

@@ -30,7 +30,7 @@ import httpx
 
 def ask(prompt):
     asked = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked, timeout=200)
+    answer = httpx.post(os.environ["PROVIDER_BASE_URL"] + "/v1/chat/completions", json=asked, timeout=200)
     return answer.json()["choices"][0]["message"]["content"]
 """
 """The start of a module of tasks."""
@@ -58,7 +58,7 @@ def recorded(folder: Path, source: str, **environment: str) -> Generator[Callabl
     (folder / "tasks.py").write_text(source)
     spans = folder / "spans.jsonl"
     with pytest.MonkeyPatch.context() as patch, Provider({}) as provider:
-        for name, value in {"PROVIDER": provider.url, "FREEZEFRAME_FILE": str(spans), **environment}.items():
+        for name, value in {"PROVIDER_BASE_URL": provider.url, "FREEZEFRAME_FILE": str(spans), **environment}.items():
             patch.setenv(name, value)
 
         def runs() -> Worked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import sys
@@ -44,6 +45,12 @@ _HASH_SEED: Final = Gap(
     text=f"the order of sets of texts, and hashes, come from a seed that Python drew, {NOT_SET}",
     do="start the program by `freezeframe run -- CMD` or with PYTHONHASHSEED, or sort",
 )
+_VARIABLE: Final = re.compile(
+    rb"""\b(?:environ(?:\.get\(|\[)|getenv\()\s*["']([A-Za-z_]\w*)["'](\]\s*=(?!=))?|\benviron\.setdefault\(\s*["'](\w+)"""
+)
+"""Pattern of a variable of the environment that is read, or set, by its name."""
+_OURS: Final = ("FREEZEFRAME_", "OTEL_")
+_MAX_NAMED: Final = 5
 _STARTED_BY: Final = Gap(kind=GapKind.STARTED_BY, text="another recorded program started this one")
 _UNKNOWN: Final = Gap(
     kind=GapKind.UNSEEN,
@@ -69,6 +76,27 @@ def _makes_sets(modules: int) -> bool:
     with suppress(OSError):
         return hash_seed() is None and any(map(_UNORDERED.search, application_texts()))
     return False
+
+
+@cache
+def _variables_read(modules: int) -> frozenset[str]:
+    """Return the variables that the application reads by name and does not set itself. `modules`: as above."""
+    with suppress(OSError):
+        found = [match.groups() for text in application_texts() for match in _VARIABLE.finditer(text)]
+        own = {name for name, is_set, _ in found if is_set} | {name for _, _, name in found}
+        return frozenset(name.decode() for name, _, _ in found if name and name not in own)
+    return frozenset()
+
+
+def _unrecorded_variables(recorded: Mapping[str, str]) -> Iterable[Gap]:
+    set_here = sorted(_variables_read(len(sys.modules)) & os.environ.keys() - recorded.keys())
+    if names := [name for name in set_here if not name.startswith(_OURS)]:
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        yield Gap(
+            kind=GapKind.VARIABLE,
+            text=f"the program's code reads {', '.join(names[:_MAX_NAMED])}{more} from the environment, {NOT_SET}",
+            do="set it where you replay, or add it to record_env (FREEZEFRAME_RECORD_ENV)",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +219,7 @@ class EntryPayload:
                 seen = (*seen, _NUMPYS_CLOCK)
             if _makes_sets(len(sys.modules)):
                 seen = (*seen, _HASH_SEED)
+            seen = (*seen, *_unrecorded_variables(self._environment))
             if is_started_by_another():
                 seen = (*seen, _STARTED_BY)
             before = (*self._import_gaps(), *self._answers.gaps(point.input, self.output, self._known_texts))
