@@ -125,6 +125,18 @@ def test_a_program_without_marks_is_one_run(tmp_path: Path) -> None:
     assert "prices" not in str(found), "no value of the program"
 
 
+@pytest.mark.parametrize(
+    "app",
+    ["from fastapi import FastAPI\napp = FastAPI()\n@app.post('/ask')\n", "import celery\napp = celery.Celery()\n@app.task\n"],
+)
+def test_what_a_server_or_a_worker_keeps_from_run_to_run_is_found(app: str, tmp_path: Path) -> None:
+    """Its functions are runs, with nothing marked; in a script, the same code is one run."""
+    body = "def ask(text):\n    history.append(text)\n    return history\n"
+    (found,) = checked(tmp_path, f"history = []\n{app}{body}")
+    assert (found.kind, found.line) == (GapKind.CARRIED_OVER, 1 + app.count("\n") + 2)
+    assert checked(tmp_path, f"history = []\n{body}ask('a')\n") == []
+
+
 def test_settings_close_their_gaps(tmp_path: Path) -> None:
     source = HEAD + "print(open('orders.csv').read(), sqlite3.connect('orders.db'))\n"
     assert {each.kind for each in checked(tmp_path, source)} == {GapKind.FILE_READ, GapKind.DATABASE}

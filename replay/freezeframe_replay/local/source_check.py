@@ -96,10 +96,11 @@ class _Check:
         if self._is_marked:
             for module in self._modules:
                 yield from self._on_import(module)
-            yield from self._carried_over()
             yield from chain.from_iterable(_entries(unit) for unit in self._units if unit.parent not in self._in_runs)
             yield from chain.from_iterable(map(_under_guard, self._modules))
             yield from chain.from_iterable(map(_other_names, self._modules))
+        if self._is_marked or any(unit.is_served for unit in self._units):
+            yield from self._carried_over()
         for unit in self._units:
             if unit.is_tool:
                 yield from self._tool_changes(unit)

@@ -185,6 +185,9 @@ MUTATORS: Final = frozenset(
 TOOL_MARKS: Final = frozenset({"tool", "retriever", "function_tool", "tool_plain"})
 """Last words of decorators whose functions are answered from the recording."""
 
+SERVED_MARKS: Final = frozenset("get post put patch delete route websocket task shared_task actor job defn cloud_event".split())
+"""Last words of decorators of servers and workers, whose functions are runs: many in one process."""
+
 
 def rule_of(call: str) -> CallRule | None:
     """Return the row of a call by its dotted name."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe.seams.functions.source_reach import read_source
-from freezeframe_replay.local.source_rules import ANY_PATH, TOOL_MARKS
+from freezeframe_replay.local.source_rules import ANY_PATH, SERVED_MARKS, TOOL_MARKS
 from freezeframe_schemas import genai
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,6 +52,11 @@ class Unit:
     def is_run(self) -> bool:
         """Return whether it is marked as an entry point."""
         return RUN in self.marks
+
+    @property
+    def is_served(self) -> bool:
+        """Return whether a server or a worker calls it, each time as a run."""
+        return any("." in mark and mark.rpartition(".")[2] in SERVED_MARKS for mark in self.marks)
 
     def walk(self) -> Iterator[ast.AST]:
         """Yield the nodes of its own code: lambdas are, functions and classes defined in it are not."""
