@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from handmade_runs import make_run, model_call, tool_call
@@ -11,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.operations.runs import runs_text
 from freezeframe_replay.report.characters import JOINERS, columns, first_of
 from freezeframe_replay.report.outline import outline_fixture, outline_run
-from freezeframe_replay.report.render import outline_text, printable, short, table_text, tree_text
+from freezeframe_replay.report.render import WIDTH, outline_text, printable, short, table_text, tree_text
 from freezeframe_replay.report.tagged import call_text, error_text, input_text, outcome_text
+from freezeframe_replay.sources.run_list import RunPage
+from freezeframe_replay.sources.store import RunRow
 from freezeframe_replay.web.markup import script
 from freezeframe_replay.web.run_pages import TABS, run_page
 from freezeframe_replay.web.step_pages import find_step, step_page
@@ -90,6 +95,22 @@ def test_tokens_that_nobody_counted_are_unknown_and_not_zero() -> None:
     assert page.count("<span>tokens unknown</span>") == 1
     assert "<dd>12 → 3, and of 1 call unknown</dd>" in page
     assert "unknown" not in tree_text(outline_run(build_run([spans[0], *spans[2:]])).nodes)
+
+
+def test_a_list_of_runs_has_no_tokens_without_a_model_and_unknown_ones_where_nobody_counted() -> None:
+    """As the page does."""
+    fields: dict[str, Any] = dict.fromkeys(RunRow.__dataclass_fields__, "")
+    fields |= dict.fromkeys(("spans", "exchanges", "steps", "tool_calls", "errors", "level", "ms", "model_calls"), 0)
+    fields |= {"status": "ok", "start_time": dt.datetime(2026, 11, 24, tzinfo=dt.UTC)}
+    counts: tuple[dict[str, Any], ...] = ({"input_tokens": 12, "output_tokens": 3}, {"model_calls": 1}, {})
+    rows: list[dict[str, Any]] = [{**fields, "input_tokens": 0, "output_tokens": 0, **count} for count in counts]
+    page = RunPage(rows=[RunRow(**row) for row in rows])
+    lines = runs_text(page, width=WIDTH).splitlines()[1:]
+    assert [("12 > 3" in line, "unknown" in line, "0 > 0" in line) for line in lines] == [
+        (True, False, False),
+        (False, True, False),
+        (False, False, False),
+    ]
 
 
 def test_a_fixture_shows_the_same_steps_as_its_run() -> None:

@@ -94,7 +94,7 @@ def _cells(row: RunRow, *, narrow: bool) -> tuple[str, ...]:
 def _tokens(row: RunRow) -> str:
     if row.input_tokens or row.output_tokens:
         return f"{row.input_tokens:,} > {row.output_tokens:,}"
-    return "unknown" if row.models else ""
+    return "unknown" if row.model_calls else ""
 
 
 def _below(page: RunPage, row: RunRow, width: int) -> Iterator[str]:

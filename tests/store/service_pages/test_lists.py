@@ -157,7 +157,11 @@ async def test_a_session_has_a_page_with_its_runs_in_their_order(client: Client,
     assert texts == ["&#34;Where is AC-1?&#34;", "In Lyon.", "&#34;And &lt;b&gt;AC-2&lt;/b&gt;?&#34;", "In Bonn."]
     assert re.findall(r'<a class="n" href="/runs/(\w+)">(\d)</a>', page) == [(first, "1"), (second, "2")]
     assert page.count(f'<a class="kind" href="{link}">session</a>') == 0
-    assert (await text(client, "/?service=sessions")).count(f'<a class="kind" href="{link}">session</a>') == 2
+    listed = await text(client, "/?service=sessions")
+    assert listed.count(f'<a class="kind" href="{link}">session</a>') == 2
+    assert (
+        listed.count('data-label="tokens"><span class="muted">unknown</span>') == page.count("<span>tokens unknown</span>") == 2
+    )
     assert f'<a href="{link}">Session</a>' in await text(client, f"/runs/{first}")
     (version,) = re.findall(r'data-live="([^"]*)"', page)
     assert (await client.get(link, headers={"If-None-Match": html.unescape(version)})).status == 304
