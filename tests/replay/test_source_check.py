@@ -143,6 +143,18 @@ def test_settings_close_their_gaps(tmp_path: Path) -> None:
     assert not checked(tmp_path, source.replace("instrument()", "instrument(record_files=True, record_databases=True)"))
 
 
+def test_a_function_that_has_the_name_of_a_tool_is_told_from_it(tmp_path: Path) -> None:
+    """By the import, as the example of the documentation does: a tool `file_note` calls `world.file_note`, which writes."""
+    (tmp_path / "world.py").write_text("def file_note(text):\n    open('log', 'a').write(text)\n")
+    tools = "import freezeframe, world\n@freezeframe.tool\ndef file_note(text):\n    return world.file_note(text)\n"
+    (tmp_path / "tools.py").write_text(tools)
+    agent = "import freezeframe\nfrom {} import file_note\n@freezeframe.run\ndef answer(text):\n    return file_note(text)\n"
+    assert checked(tmp_path, agent.format("tools")) == []
+    assert {each.kind for each in checked(tmp_path, agent.format("world"))} == {GapKind.FILE_WRITTEN}
+    example = Path(__file__).parents[2] / "examples" / "order_lookup" / "agent.py"
+    assert check_source([example]).findings == (), "its runs are hermetic"
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_an_arbitrary_program_gets_no_false_alarm(seed: int, tmp_path: Path) -> None:
     """What its grammar knows to be a gap aside."""

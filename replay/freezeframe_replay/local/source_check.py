@@ -11,6 +11,7 @@ import ast
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -69,11 +70,17 @@ class _Check:
     def __init__(self, modules: list[SourceModule]) -> None:
         self._modules = modules
         self._units = [unit for module in modules for unit in module.units]
-        self._named: dict[str, list[Unit]] = {}
+        self._functions: dict[tuple[SourceModule, str], list[Unit]] = {}
+        """Functions of a module by name, and by that of a class the methods that making an object calls."""
+        self._methods_named: dict[str, list[Unit]] = {}
         for unit in self._units:
-            if unit.holder is not None and unit.name in _MAKERS:
-                self._named.setdefault(unit.holder.name, []).append(unit)
-            self._named.setdefault(unit.name, []).append(unit)
+            if unit.holder is None:
+                self._functions.setdefault((unit.file, unit.name), []).append(unit)
+                continue
+            self._methods_named.setdefault(unit.name, []).append(unit)
+            if unit.name in _MAKERS:
+                self._functions.setdefault((unit.file, unit.holder.name), []).append(unit)
+        self._edges = {unit: list(chain.from_iterable(map(partial(self._meant, unit), unit.walk()))) for unit in self._units}
         self._methods = self._changing_methods()
         calls = list(chain.from_iterable(self._calls(unit) for unit in self._units))
         self._blocks = [unit for unit, call, name in calls if name == RUN and not _marks_a_function(call)]
@@ -122,8 +129,8 @@ class _Check:
 
     def _starts(self) -> list[Unit]:
         """Return where a program without marks starts: its modules, and functions that nothing refers to."""
-        used = frozenset[str]().union(*(unit.references for unit in self._units))
-        return [unit for unit in self._units if unit.name == MODULE or (unit.name not in used and not unit.is_tool)]
+        used = set(chain.from_iterable(self._edges.values()))
+        return [unit for unit in self._units if unit.name == MODULE or (unit not in used and not unit.is_tool)]
 
     def _reached(self, starts: Iterable[Unit]) -> list[Unit]:
         """Return the units that code refers to from here, outside tools."""
@@ -133,9 +140,29 @@ class _Check:
             if unit in found:
                 continue
             found[unit] = None
-            for name in unit.references:
-                waiting += [each for each in self._named.get(name, ()) if not each.is_tool and each.name != MODULE]
+            waiting += [each for each in self._edges[unit] if not each.is_tool]
         return list(found)
+
+    def _meant(self, unit: Unit, node: ast.AST) -> list[Unit]:
+        """Return the functions that a name or an attribute may mean: by import, in its module, else methods of that name."""
+        match node:
+            case ast.Name(id=name):
+                return self._functions.get((unit.file, name)) or self._imported(unit.file, name)
+            case ast.Attribute(value=ast.Name(id=base), attr=name) if base in unit.file.aliases and base not in unit.variables:
+                module = unit.file.aliases[base]
+                found = [self._functions.get((each, name), []) for each in self._modules if each.is_called(module)]
+                return list(chain.from_iterable(found)) or (
+                    [] if base in unit.file.modules else self._methods_named.get(name, [])
+                )
+            case ast.Attribute(attr=name):
+                return self._methods_named.get(name, [])
+            case _:
+                return []
+
+    def _imported(self, file: SourceModule, name: str) -> list[Unit]:
+        module, _, original = file.aliases.get(name, "").rpartition(".")
+        found = [self._functions.get((each, original), []) for each in self._modules if module and each.is_called(module)]
+        return list(chain.from_iterable(found))
 
     def _calls(self, unit: Unit) -> Iterator[tuple[Unit, ast.Call, str]]:
         for node in unit.walk():
@@ -207,14 +234,10 @@ class _Check:
                     )
                 if name:
                     yield from self._effect(top, node, name, ON_IMPORT)
-                called = node.func.id if isinstance(node.func, ast.Name) else ""
-                makes_run = called in self._wrapped
-                for unit in self._reached([] if makes_run else self._plain(called)):
+                called = [unit for unit in self._meant(top, node.func) if not (unit.is_tool or unit.is_run)]
+                for unit in self._reached([unit for unit in called if unit.name not in self._wrapped]):
                     for _, call, inner in self._calls(unit):
                         yield from self._effect(unit, call, inner, ON_IMPORT)
-
-    def _plain(self, name: str) -> list[Unit]:
-        return [unit for unit in self._named.get(name, ()) if not (unit.is_tool or unit.is_run)]
 
     # -- state ----------------------------------------------------------------------------------------------------------
 

@@ -36,8 +36,6 @@ class Unit:
     statements: list[ast.stmt] = field(default_factory=list[ast.stmt])
     marks: frozenset[str] = frozenset()
     """Dotted names of its decorators."""
-    references: frozenset[str] = frozenset()
-    """Names and attributes in it."""
     variables: dict[str, str] = field(default_factory=dict[str, str])
     """Variable -> dotted name of what made it."""
     temporary: set[str] = field(default_factory=set[str])
@@ -101,6 +99,9 @@ class SourceModule:
     path: Path
     tree: ast.Module
     aliases: dict[str, str] = field(default_factory=dict[str, str])
+    """Name in the module -> dotted name of what was imported; of a relative import without the dots before it."""
+    modules: set[str] = field(default_factory=set[str])
+    """Names of modules in it, as `import` binds them."""
     defined: set[str] = field(default_factory=set[str])
     """Functions and classes of the module."""
     variables: dict[str, str] = field(default_factory=dict[str, str])
@@ -109,6 +110,12 @@ class SourceModule:
     def imported(self, name: str) -> str:
         """Return the dotted name behind a name of the module; the name itself for one of Python's own functions."""
         return self.aliases.get(name) or ("" if name in self.defined else name if name in ("open", "print") else "")
+
+    def is_called(self, dotted: str) -> bool:
+        """Return whether a dotted name is that of this module, however far below its root."""
+        parts = self.path.parent.parts if self.path.stem == "__init__" else self.path.with_suffix("").parts
+        words = tuple(dotted.split("."))
+        return parts[-len(words) :] == words
 
     @property
     def shown(self) -> str:
@@ -177,11 +184,13 @@ def _module(path: Path, tree: ast.Module) -> SourceModule:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
+                module.modules.add(alias.asname or alias.name.partition(".")[0])
                 module.aliases[alias.asname or alias.name.partition(".")[0]] = (
                     alias.name if alias.asname else alias.name.partition(".")[0]
                 )
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            module.aliases |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = f"{node.module}." if node.module else ""
+            module.aliases |= {alias.asname or alias.name: f"{base}{alias.name}" for alias in node.names}
     module.defined = {each.name for each in tree.body if isinstance(each, (*_FUNCTIONS, ast.ClassDef))}
     top = Unit(file=module, name=MODULE, node=tree, statements=tree.body)
     module.units = [top, *_units_in(module, tree, None, None)]
@@ -219,9 +228,6 @@ def _learn(unit: Unit) -> None:
             )
             if is_temporary:
                 unit.temporary.add(target)
-    unit.references = frozenset(node.id for node in nodes if isinstance(node, ast.Name)) | frozenset(
-        node.attr for node in nodes if isinstance(node, ast.Attribute)
-    )
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
