@@ -11,11 +11,11 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 import pytest
-from browsed_pages import ADDRESS, HOSTILE, LISTED, MARKED, Pages, handmade, named
+from browsed_pages import ADDRESS, HOSTILE, LISTED, MARKED, SESSION, Pages, handmade, named
 from browser import CHROMIUM, Command
 from handmade_runs import make_run, model_call, tool_call
 from page_pictures import SHAPE, SHAPES, WIDTH
@@ -410,7 +410,8 @@ def test_everything_can_be_read(pages: Pages) -> None:
             assert pages.browser.run(contrast if dark else scan) == [], (screen, width, dark)
         pages.browser.show_as(width=1280)
 
-    for path in ("/", "/nowhere", "/sql?q=SELECT", "/health", *screens(pages).values()):
+    more = (pages.run("long"), f"/sessions/{quote(SESSION)}")
+    for path in ("/", "/nowhere", "/sql?q=SELECT", "/health", *more, *screens(pages).values()):
         pages.browser.show_as(width=1280)
         pages.open(path)
         pages.browser.run("document.querySelectorAll('.facets details').forEach((part) => part.open = true)")

@@ -31,6 +31,7 @@ from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent
 from freezeframe_replay.service.app import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
@@ -70,6 +71,7 @@ HOSTILE = (
 MARKED = "кетцалькоатль"
 """A word that stands in one payload only, far from where a preview ends, and not in ASCII."""
 ADDRESS = "mara.voss@voss-freight.de"
+SESSION = "a conversation"
 LISTED = 120
 IN_SET = 200
 
@@ -140,6 +142,7 @@ def redacted(*exchanges: Exchange) -> list[SpanRecord]:
 
 def handmade() -> dict[str, list[SpanRecord]]:
     """Return runs with what is hard to show."""
+    long = make_run(*conversation(60))
     wordy = f"{'an order of some length. ' * 40}{MARKED} was here"
     return {
         "hostile": make_run(
@@ -154,7 +157,7 @@ def handmade() -> dict[str, list[SpanRecord]]:
             model_call(f"Write to {ADDRESS}, please.", f"I wrote to {ADDRESS}."),
             tool_call("send", {"to": ADDRESS, "text": "two\nlines"}, ADDRESS),
         ),
-        "long": make_run(*conversation(60)),
+        "long": [long[0].with_attributes({genai.SESSION_ID: SESSION}), *long[1:]],
         "lanes": make_run(*(tool_call("search", number, lane=(number % 3,)) for number in range(6))),
     }
 
