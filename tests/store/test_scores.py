@@ -72,6 +72,19 @@ def test_an_evaluation_event_is_a_score_of_the_step_that_it_names(judged: Store)
     assert judged.query(columns_sql)[1] == before, "its time, calls and end are the run's own"
 
 
+def test_a_verdict_is_no_call_of_a_run_that_another_instrumentation_reports(emptied: Callable[[str], Store]) -> None:
+    store = emptied("judged_elsewhere")
+    entry, model = make_run(model_call("where?", "there"))
+    call = {genai.OPERATION_NAME: "chat", genai.REQUEST_MODEL: "gpt-x", genai.USAGE_INPUT_TOKENS: 7}
+    store.insert([replace(entry, attributes={}), replace(model, attributes=call)], token="reported")
+    columns_sql = f"SELECT model_calls, input_tokens, steps, end_time FROM {store.database}.runs"
+    before = store.query(columns_sql)[1]
+    (span,) = verdict({genai.EVALUATION_NAME: "grounded", genai.EVALUATION_VALUE: 1.0}, span_id=model.span_id).events.spans
+    store.insert([normalise(span).with_attributes({genai.REQUEST_MODEL: "judge"})], token="verdict")
+    assert store.query(columns_sql)[1] == before
+    assert rows(store, "grounded") == [[TRACE, "step", 1, "grounded", 1.0, "", "", "my-judge"]]
+
+
 def test_a_verdict_on_no_trace_is_set_aside() -> None:
     """An id of an answer alone does not say whose run it is."""
     found = verdict({genai.EVALUATION_NAME: "grounded", genai.RESPONSE_ID: "chatcmpl-7"}, trace_id="")
@@ -87,8 +100,10 @@ def test_annotations_of_openinference_are_scores(judged: Store) -> None:
     model = make_run(model_call("where?", "there"))[1]
     verdict_of_event = {genai.EVALUATION_NAME: "thumbs", genai.EVALUATION_VALUE: 0, genai.EVALUATION_LABEL: "down"}
     again = Event(time_unix_nano=1, name=genai.EVALUATION_EVENT, attributes=verdict_of_event)
+    of_step = {genai.EVALUATION_NAME: "thumbs", genai.EVALUATION_VALUE: 0.5}
+    half = Event(time_unix_nano=1, name=genai.EVALUATION_EVENT, attributes=of_step)
     inline = {**get_annotation_attributes(annotations=[wrong]), **of_run, **of_session}
-    sent = replace(model.with_attributes(inline), events=(again,))
+    sent = replace(model.with_attributes(inline), events=(again, half))
     carrier = SpanRecord(
         trace_id="cd" * 16,
         span_id="5" * 16,
@@ -105,6 +120,7 @@ def test_annotations_of_openinference_are_scores(judged: Store) -> None:
         [TRACE, "run", None, "thumbs", 0.5, "", "", ""],
         [TRACE, "session", None, "thumbs", None, "up", "", ""],
         [TRACE, "step", 1, "thumbs", 0.0, "down", "", ""],
+        [TRACE, "step", 1, "thumbs", 0.5, "", "", ""],
         [TRACE, "step", 2, "thumbs", 0.0, "down", "late", "human"],
     ]
 

@@ -42,9 +42,7 @@ def reports_call(span: SpanRecord) -> bool:
         return False
     if span.name.startswith(CODING_AGENT_EVENTS) and not _OF_CALL.isdisjoint(span.attributes):
         return True
-    if span.text(genai.OPERATION_NAME) in genai.MODEL_OPERATIONS:
-        return True
-    return span.name.startswith(genai.EVENT_PREFIX) and span.name != genai.EVALUATION_EVENT
+    return span.text(genai.OPERATION_NAME) in genai.MODEL_OPERATIONS or span.name.startswith(genai.EVENT_PREFIX)
 
 
 def join_calls(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:

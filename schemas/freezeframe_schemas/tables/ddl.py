@@ -170,8 +170,7 @@ def _is_event() -> str:
     of_agent = " OR ".join(f"startsWith(s.name, {quoted(prefix)})" for prefix in CODING_AGENT_EVENTS)
     of_call = "s.request_model != '' OR s.input_preview != '' OR s.output_preview != ''"
     return (
-        f"((s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)})"
-        f" AND s.name != {quoted(genai.EVALUATION_EVENT)})"
+        f"((s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
         f" OR (s.operation = '' AND ({of_call}) AND ({of_agent})))"
     )
 
