@@ -14,7 +14,7 @@ import pytest
 from browser import CHROMIUM, Chromium
 from order_shop import copy_example, fix, open_shop
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 ELSEWHERE = {"OPENAI_BASE_URL": "https://api.openai.com/v1", "PRICING_URL": "", "ORDER_WORLD": ""}
 GIT = ("git", "-c", "user.name=bot", "-c", "user.email=bot@example.com", "-c", "commit.gpgsign=false")

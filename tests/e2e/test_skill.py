@@ -22,7 +22,7 @@ from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.skill import skill_text
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 WRONG, RIGHT = "A-1057", "A-1042"
 TOOL = re.compile(r"`([a-z_]+)`")
