@@ -101,7 +101,7 @@ def test_what_an_entry_point_yielded_before_it_raised_is_part_of_its_outcome(kin
         report = replayed(fixture, tmp_path, source.replace('yield "Paris"', changed))
         assert report.first is not None
         assert (report.first.kind, report.first.path) == (DivergenceKind.OUTCOME_CHANGED, "$.raised.yields[1]")
-    assert outline_fixture(fixture).outcome == 'yielded ["Lyon", "Paris"], then raised ValueError: no more'
+    assert outline_fixture(fixture).outcome == 'yielded "LyonParis", then raised ValueError: no more'
 
 
 @pytest.mark.proof

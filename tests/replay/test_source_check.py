@@ -63,7 +63,7 @@ def read_notes(folder: Path):
 def ask(question):
     requests.post("https://api.openai.com/v1/chat/completions", json={})
     requests.get("https://prices.example.com/today")
-    return [np.datetime64("now"), np.datetime64("2026-11-21"), secrets.token_hex(), torch.rand(3), psycopg2.connect("db")]
+    return [np.datetime64("no" "w"), np.datetime64("2026-11-21"), secrets.token_hex(), torch.rand(3), psycopg2.connect("db")]
 
 if __name__ == "__main__":
     subprocess.run(["git", "status"])
