@@ -7,6 +7,7 @@ results count, ids do not. Model, sampling and offered tools are reported, not c
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -87,7 +88,18 @@ def answer_parts(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
     messages = messages_of(attributes, genai.OUTPUT_MESSAGES)
     choices = attributes.get(genai.REQUEST_CHOICE_COUNT)
     several = isinstance(choices, int) and choices > 1
-    return [part for message in messages[: 1 if several else None] for part in as_objects(message.get("parts"))]
+    parts = [part for message in messages[: 1 if several else None] for part in as_objects(message.get("parts"))]
+    return parts or list(_calls_beside(attributes))
+
+
+def _calls_beside(attributes: Mapping[str, AttributeValue]) -> Iterator[JsonObject]:
+    """Yield the calls that LiteLLM reports next to an answer without parts, one for each number."""
+    for number in itertools.count():
+        place = f"{genai.PAST_COMPLETION}.{number}.function_call"
+        name, arguments = (attributes.get(f"{place}.{field}") for field in ("name", "arguments"))
+        if not isinstance(name, str):
+            return
+        yield {"type": "tool_call", "name": name, "arguments": arguments if isinstance(arguments, str) else None}
 
 
 def contents_of(parts: Iterable[JsonObject]) -> list[JsonObject]:
@@ -192,8 +204,16 @@ def _tool_names(attributes: Mapping[str, AttributeValue]) -> set[str]:
 
 
 def _sound_parts(message: JsonObject) -> Iterator[JsonObject]:
-    """Yield the parts of a message, without copies of calls; Google's untyped ones get their type."""
+    """Yield the parts of a message, without copies of calls; Google's untyped ones get their type.
+
+    LiteLLM writes OpenAI's calls and results around the parts.
+    """
     parts = [_typed(part) for part in as_list(message.get("parts"))]
+    if "tool_call_id" in message:
+        texts = [str(part.get("content")) for part in parts if part.get("type") == "text"]
+        parts = [{"type": "tool_call_response", "id": message["tool_call_id"], "response": "".join(texts)}]
+    for call in as_objects(message.get("tool_calls")):
+        parts.append({"type": "tool_call", "id": call.get("id"), **as_object(call.get("function"))})
     calls = {str(part.get("id")) for part in parts if part.get("type") == "tool_call"}
     for part in parts:
         is_copy = part.get("type") in _COPIES and (bool(calls) or part.keys() == {"type"})

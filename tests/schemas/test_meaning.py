@@ -103,3 +103,27 @@ def test_nothing_that_a_span_holds_raises(messages: Any, system: Any, tools: Any
     }
     json.dumps(request_meaning(attributes))
     contents_of(answer_parts(attributes))
+
+
+def test_calls_and_results_that_litellm_writes_around_the_parts_are_read() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"of": "Rome"}'}}
+    asked: list[dict[str, Any]] = [
+        {"role": "user", "parts": [{"type": "text", "content": "Hot?"}]},
+        {"role": "assistant", "parts": [{"type": "text", "content": ""}], "tool_calls": [call]},
+        {"role": "tool", "parts": [{"type": "text", "content": "40 C"}], "tool_call_id": "c1"},
+    ]
+    assert request_meaning({genai.INPUT_MESSAGES: json.dumps(asked)})["messages"] == [
+        {"role": "user", "text": "Hot?"},
+        {"call": "weather", "arguments": {"of": "Rome"}},
+        {"result": "40 C"},
+    ]
+    answered = {
+        genai.OUTPUT_MESSAGES: '[{"role": "assistant", "parts": [], "finish_reason": "tool_calls"}]',
+        f"{genai.PAST_COMPLETION}.0.function_call.name": "weather",
+        f"{genai.PAST_COMPLETION}.0.function_call.arguments": '{"of": "Rome"}',
+        f"{genai.PAST_COMPLETION}.1.function_call.name": "now",
+    }
+    assert [(part["name"], part["arguments"]) for part in answer_parts(answered)] == [
+        ("weather", '{"of": "Rome"}'),
+        ("now", None),
+    ]

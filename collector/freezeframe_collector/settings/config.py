@@ -156,7 +156,7 @@ class LimitsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentConfig:
-    """Content that spans point to instead of holding it (`gen_ai.input.messages_ref`). By default none is read."""
+    """Content that spans point to instead of holding it, as an upload hook makes them. By default none is read."""
 
     places: str = setting(
         "",
