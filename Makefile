@@ -54,9 +54,10 @@ test: setup ## the fast tests and the proofs, five minutes (ARGS="-k replay" nar
 
 test-all: test test-rest ## everything but the soak tests
 
+# Three workers for two cores: these tests wait for processes, streams and deadlines about as long as they compute.
 test-rest: setup ## what `make test-all` runs after `make test`
 	@echo "make test-rest: the long tests that are no proofs, $(TIME_REST) on two quiet cores"
-	$(PYTEST) -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(REST)" $(ARGS)
+	$(PYTEST) -q -n 3 --dist loadfile --no-loadscope-reorder -m "$(REST)" $(ARGS)
 
 test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own
 	@.ci/clients $(ARGS)
