@@ -100,6 +100,7 @@ def build_pipeline(config: CollectorConfig, log: LogWriter, redact: RedactStage)
 def _stages(config: CollectorConfig, redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
     redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
     redact.on_unread = lambda: meter.add(spans_not_read=1)
+    redact.on_detector_failure = lambda: meter.add(detector_failures=1)
     return (
         *content_stages(config.content.named),
         Stage(name="clock", apply=lambda span, _: in_the_present(span, time.time_ns())),

@@ -310,9 +310,10 @@ class Reporter:
             ("surrogate_collisions_total", "Values that share a surrogate with another value.", meter["surrogate_collisions"]),
             (
                 "spans_not_read_total",
-                "Spans whose redaction took too long: their longest texts are keyed hashes.",
+                "Spans whose redaction took too long, or failed: their texts, or the longest ones, are keyed hashes.",
                 meter["spans_not_read"],
             ),
+            ("detector_failures_total", "Spans that a detector behind HTTP did not read.", meter["detector_failures"]),
             ("log_events_total", "GenAI log events stored as spans.", meter["events"]),
             ("log_records_ignored_total", "Other log records, which are dropped.", meter["log_records_ignored"]),
             ("metrics_requests_refused_total", "OTLP metrics requests, which are refused.", meter["metrics_refused"]),

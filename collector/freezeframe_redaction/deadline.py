@@ -21,13 +21,15 @@ _PER_TEXT: Final = 64
 class Deadline:
     """A moment of this thread's CPU time, independent of other threads and a busy machine."""
 
-    __slots__ = ("_clock", "_end", "_read")
+    __slots__ = ("_clock", "_end", "_read", "waited")
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.thread_time) -> None:
         """Set the deadline `seconds` from now."""
         self._clock = clock
         self._end = clock() + seconds
         self._read = 0
+        self.waited = 0.0
+        """Seconds spent waiting for detectors on other servers, which take no time of this thread."""
 
     def check_for(self, characters: int) -> None:
         """Call this before reading so many characters; it looks at the clock every few thousand."""

@@ -22,6 +22,7 @@ from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Redacted
 from freezeframe_redaction.policies.actions import SURROGATE, Actions, SpanPlace
+from freezeframe_redaction.policies.plugins import DetectorFailedError
 from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.redacting import histories
@@ -54,6 +55,7 @@ class Redactor:
         keep_originals: bool = False,
         span_cpu_s: float = math.inf,
         cpu_clock: Callable[[], float] = time.thread_time,
+        on_failure: Callable[[DetectorFailedError], None] = lambda failed: None,
     ) -> None:
         """Build the redactor.
 
@@ -65,10 +67,12 @@ class Redactor:
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
         `keep_originals` remembers the originals of surrogates, for `originals_of` and a vault.
         `span_cpu_s` bounds the CPU time for a span, by `cpu_clock`: see `redact_span`.
+        `on_failure` is called for each span that a detector behind HTTP did not read.
         """
         self.policy = policy
         self._deadline = lambda: Deadline(span_cpu_s, cpu_clock)
         self._settings = key, hot, keep_originals, cache_characters
+        self._on_failure = on_failure
         self._act(policy.actions_at(SpanPlace()), surrogates)
 
     def _act(self, actions: Actions, surrogates: Mapping[str, str]) -> None:
@@ -80,7 +84,9 @@ class Redactor:
         self._indexes = Indexes(self._maker)
         scanner = Scanner(self.policy, surrogates, hot=hot, actions=actions)
         self._texts = Texts(scanner, self._maker, cache_characters)
-        self._spans = SpanRedaction(self._texts, policy_label=self.policy.label, key=key, deadline=self._deadline)
+        self._spans = SpanRedaction(
+            self._texts, policy_label=self.policy.label, key=key, deadline=self._deadline, on_failure=self._on_failure
+        )
 
     def with_known_surrogates(self, surrogates: Mapping[str, str]) -> Self:
         """Return a redactor that leaves these surrogates alone as well, to redact texts with them again.

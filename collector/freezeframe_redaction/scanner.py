@@ -23,8 +23,8 @@ from freezeframe_redaction.policies import linear
 from freezeframe_redaction.policies.actions import EVERYWHERE, KEEP, Actions
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.policies.custom import custom_detectors
-from freezeframe_redaction.policies.plugins import found_by, load_detector
-from freezeframe_redaction.policies.policy import Policy
+from freezeframe_redaction.policies.plugins import DetectorFailedError, FindAll, is_remote, load_detector
+from freezeframe_redaction.policies.policy import CustomClass, Policy
 from freezeframe_redaction.surrogates.known import Known
 from freezeframe_redaction.surrogates.shapes import bare
 from freezeframe_redaction.triggers.engine import TriggerEngine, resolve_overlaps
@@ -50,6 +50,14 @@ def engine_of(policy: Policy) -> TriggerEngine:
     return TriggerEngine([*wanted, *custom_detectors(policy)])
 
 
+def _detector_of(entry: CustomClass) -> FindAll:
+    if not is_remote(entry.detector):
+        return load_detector(entry.detector)
+    from freezeframe_redaction.policies.remote import remote_detector  # only a policy that names one pays for HTTP
+
+    return remote_detector(entry.detector, entry.timeout_s, entry.on_error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     """Findings in a batch of leaves, in offsets of the batch."""
@@ -72,7 +80,7 @@ class Scanner:
         self._kept_under = frozenset((name, f"{key}: ") for name, key in actions.under)
         self._only_under = {class_: {f"{key}: " for name, key in actions.only if name == class_} for class_, _ in actions.only}
         self._least = actions.least
-        self._own = [(entry, load_detector(entry.detector)) for entry in policy.custom if entry.detector]
+        self._own = [(entry, _detector_of(entry)) for entry in policy.custom if entry.detector]
         self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
         self._engine = engine_of(policy) if policy.redacts else None
         self._evidence = evidence.load_evidence()
@@ -96,6 +104,16 @@ class Scanner:
             return self
         made = copy.copy(self)
         made._know({**self.known, **known})
+        return made
+
+    def without(self, failed: DetectorFailedError) -> Self:
+        """Return a scanner without a detector that failed; without all behind HTTP, if its texts are to be replaced."""
+        made = copy.copy(self)
+        made._own = [
+            (entry, find)
+            for entry, find in self._own
+            if ((entry.detector, entry.on_error) != failed.detector if failed.keeps else not is_remote(entry.detector))
+        ]
         return made
 
     def scan(
@@ -205,9 +223,9 @@ class Scanner:
                 if moved:
                     found.setdefault(index, []).extend((one, prose.NAME) for one in moved)
         for entry, find in self._own:
-            for index, (low, high) in enumerate(bounds):
-                deadline.check()
-                for start, end in found_by(entry.detector, find, batch[low:high]):
+            for index, places in enumerate(find([batch[slice(*own)] for own in bounds], deadline)):
+                low = bounds[index][0]
+                for start, end in places:
                     item = Candidate(low + start, low + end, entry.name), f"custom: {entry.name} by detector"
                     found.setdefault(index, []).append(item)
         for index, items in found.items():

@@ -144,12 +144,15 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.REDACTION_UNREAD in attributes:
         reason = span.text(genai.REDACTION_UNREAD) or ""
         limit = "request_cpu_s" if "request_cpu_s" in reason else "span_cpu_s"
+        do = f"raise redaction.{limit} of the collector"
+        if reason.startswith("detector "):
+            do = "see that the detector answers in time"
         is_replayed = genai.EXCHANGE_KIND in attributes or genai.ENTRY_KIND in attributes
         yield Gap(
             # On a span that no replay asks for, this is the effect of an SDK's limit.
             kind=GapKind.UNREAD if is_replayed else GapKind.ATTRIBUTES_DROPPED,
             text=f"{where}: its longest texts are hashes, {reason}",
-            do=f"raise redaction.{limit} of the collector",
+            do=do,
         )
     if genai.UNRECORDED_HTTP in attributes:
         yield from _unrecorded_http(span)

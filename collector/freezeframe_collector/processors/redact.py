@@ -20,6 +20,7 @@ from freezeframe_collector.settings.policies import Policies
 from freezeframe_redaction.casts.book import NOTHING, Cast
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance
 from freezeframe_redaction.keyring.keys import KeyRing
+from freezeframe_redaction.policies.plugins import DetectorFailedError
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
@@ -72,6 +73,8 @@ class RedactStage:
         """Called with the number of further values that share a surrogate."""
         self.on_unread: Callable[[], None] = lambda: None
         """Called for each span that was not read as a whole."""
+        self.on_detector_failure: Callable[[], None] = lambda: None
+        """Called for each span that a detector behind HTTP did not read."""
         for tenant in ("", *policies.tenants):
             self.redactor_of(tenant).redact_span(_WARM_UP)
 
@@ -110,7 +113,7 @@ class RedactStage:
         if redactor.collisions > before:
             self.on_collisions(redactor.collisions - before)
         if genai.REDACTION_UNREAD in redacted.attributes and genai.REDACTION_UNREAD not in span.attributes:
-            if not was_over:
+            if not was_over and not (redacted.text(genai.REDACTION_UNREAD) or "").startswith("detector "):
                 _LOG.warning(
                     "span %s: redaction took over %g s of CPU time; its longest texts are stored as keyed hashes"
                     " (redaction.span_cpu_s)",
@@ -120,6 +123,12 @@ class RedactStage:
             self.on_unread()
         self.seal(redacted, tenant)
         return redacted, cast
+
+    def _detector_failed(self, failed: DetectorFailedError) -> None:
+        if failed.is_first:
+            done = "go on without it" if failed.keeps else "are stored as keyed hashes"
+            _LOG.warning("%s; it is not asked for a while, and the spans that it would read %s", failed.message, done)
+        self.on_detector_failure()
 
     def seal(self, span: SpanRecord, tenant: str) -> None:
         """Keep the originals of the span's surrogates, if the vault is on."""
@@ -141,6 +150,7 @@ class RedactStage:
                     keep_originals=self._sealer is not None,
                     span_cpu_s=self._span_cpu_s,
                     cpu_clock=self._cpu_clock,
+                    on_failure=self._detector_failed,
                 )
                 self._redactors[tenant] = redactor
             return redactor

@@ -52,6 +52,14 @@ from freezeframe_redaction.policies.actions import (
     without_lists,
 )
 from freezeframe_redaction.policies.classes import CLASSES
+from freezeframe_redaction.policies.plugins import (
+    DEFAULT_TIMEOUT_S,
+    MAX_TIMEOUT_S,
+    ON_ERROR,
+    REPLACE,
+    fault_of_address,
+    is_remote,
+)
 from freezeframe_redaction.rules import national_checks
 from freezeframe_redaction.surrogates.shapes import bare
 from freezeframe_redaction.triggers.compiled import fires_in
@@ -61,7 +69,10 @@ _VERSION = 1
 BUILT_IN = ("strict", "minimal", "off")
 """Policies that come with the package, by name."""
 _KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
-_CLASS_KEYS = frozenset({"name", "pattern", "words", "keys", "example", "before", "check", "detector"}) | RULE_KEYS
+_REMOTE_KEYS = frozenset({"timeout_s", "on_error"})
+_CLASS_KEYS = (
+    frozenset({"name", "pattern", "words", "keys", "example", "before", "check", "detector"}) | _REMOTE_KEYS | RULE_KEYS
+)
 _EXCEPT = re.compile(rf"({'|'.join(BUILT_IN)})-except-([A-Z0-9_]+(?:-[A-Z0-9_]+)*)")
 """A built-in policy without some classes, in one word: ``strict-except-PERSON``."""
 _REFUSED = "the trigger engine refuses it"
@@ -81,13 +92,26 @@ class CustomClass:
     check: str = ""
     """Steps of the check of its findings, as JSON (`national_checks.every`)."""
     detector: str = ""
-    """Entry point of a detector in another package (`plugins`)."""
+    """Entry point of a detector in another package (`plugins`), or the address of one behind HTTP (`remote`)."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    """Time that a span waits for a detector behind HTTP."""
+    on_error: str = REPLACE
+    """Fate of texts that it did not read."""
 
     @property
     def meaning(self) -> list[object]:
         """All parts that determine the findings."""
         more = [sorted(self.before), self.check] if self.before or self.check else []
-        return [self.name, self.pattern, sorted(self.keys), *more, *([{"detector": self.detector}] if self.detector else [])]
+        return [self.name, self.pattern, sorted(self.keys), *more, *([self._found_by] if self.detector else [])]
+
+    @property
+    def _found_by(self) -> dict[str, Any]:
+        remote = {"timeout_s": self.timeout_s, "on_error": self.on_error} if is_remote(self.detector) else {}
+        return {"detector": self.detector, **remote}
+
+    def settings_of_detector(self) -> dict[str, Any]:
+        """Return what a policy file says of its detector."""
+        return self._found_by if self.detector else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +166,7 @@ class Policy:
             lines += [f"keys = {_toml(sorted(custom.keys))}", f"example = {_toml(custom.example)}"]
             lines += [f"before = {_toml(sorted(custom.before))}"] if custom.before else []
             lines += [f"check = {_toml(orjson.loads(custom.check))}"] if custom.check else []
-            lines += [f"detector = {_toml(custom.detector)}"] if custom.detector else []
+            lines += [f"{name} = {_toml(value)}" for name, value in custom.settings_of_detector().items()]
             lines += [
                 f"{name} = {_toml(value)}"
                 for rule in self.rules
@@ -320,6 +344,16 @@ def _custom(where: str, table: Mapping[str, Any], faults: list[str]) -> CustomCl
     if not all(key.strip() for key in keys):
         faults.append(f"{where}: keys: found an empty one")
     detector = str(table.get("detector", ""))
+    timeout_s, on_error = table.get("timeout_s", DEFAULT_TIMEOUT_S), str(table.get("on_error", REPLACE))
+    if is_remote(detector) and (fault := fault_of_address(detector)):
+        faults.append(f"{where}: detector: {fault}")
+    elif not is_remote(detector) and _REMOTE_KEYS & table.keys():
+        faults.append(f"{where}: timeout_s and on_error require a detector with an address")
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= MAX_TIMEOUT_S:
+        faults.append(f"{where}: timeout_s: found {timeout_s!r}, expected seconds, at most {MAX_TIMEOUT_S:g}")
+        timeout_s = DEFAULT_TIMEOUT_S
+    if on_error not in ON_ERROR:
+        faults.append(f"{where}: on_error: found {on_error!r}, expected one of {', '.join(ON_ERROR)}")
     if not (pattern or keys or detector):
         faults.append(f"{where}: requires a pattern, words, keys or a detector")
     example = str(table.get("example", words[0] if words else ""))
@@ -331,7 +365,17 @@ def _custom(where: str, table: Mapping[str, Any], faults: list[str]) -> CustomCl
     if pattern and (fault := _fault_of(pattern, example)):
         faults.append(f"{where}: {fault}")
     checked = orjson.dumps(check, option=orjson.OPT_SORT_KEYS).decode() if check else ""
-    return CustomClass(name=name, pattern=pattern, keys=keys, example=example, before=before, check=checked, detector=detector)
+    return CustomClass(
+        name=name,
+        pattern=pattern,
+        keys=keys,
+        example=example,
+        before=before,
+        check=checked,
+        detector=detector,
+        timeout_s=float(timeout_s),
+        on_error=on_error,
+    )
 
 
 def _pattern_of(words: Sequence[str]) -> str:

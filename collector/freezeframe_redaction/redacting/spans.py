@@ -22,6 +22,7 @@ from freezeframe_redaction.leaves.bodies import Plan, plan_body
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.leaves.unread import CLASS as UNREAD
 from freezeframe_redaction.leaves.unread import REQUEST_TOO_SLOW, shorten, why_unread
+from freezeframe_redaction.policies.plugins import DetectorFailedError
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_redaction.redacting.work import Work, is_kept
 from freezeframe_redaction.surrogates.known import surrogates_of
@@ -50,8 +51,20 @@ _LEFT_TO_READ: Final = (64 << 10, 0)
 class SpanRedaction:
     """Redacts spans under one policy and key."""
 
-    def __init__(self, texts: Texts, *, policy_label: str, key: TenantKey, deadline: Callable[[], Deadline]) -> None:
-        """`deadline` makes a new one, for a span or for items that spans share."""
+    def __init__(
+        self,
+        texts: Texts,
+        *,
+        policy_label: str,
+        key: TenantKey,
+        deadline: Callable[[], Deadline],
+        on_failure: Callable[[DetectorFailedError], None],
+    ) -> None:
+        """`deadline` makes a new one, for a span or for items that spans share.
+
+        `on_failure` is called for each span that a detector behind HTTP did not read.
+        """
+        self._on_failure = on_failure
         self._texts = texts
         self._deadline = deadline
         self._policy_label = policy_label
@@ -63,7 +76,9 @@ class SpanRedaction:
         """Return the same redaction with these texts."""
         if texts is self._texts:
             return self
-        return SpanRedaction(texts, policy_label=self._policy_label, key=self._key, deadline=self._deadline)
+        return SpanRedaction(
+            texts, policy_label=self._policy_label, key=self._key, deadline=self._deadline, on_failure=self._on_failure
+        )
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
         """Return the span unchanged, with policy and key."""
@@ -71,9 +86,30 @@ class SpanRedaction:
 
     def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED, casting: Casting | None = None) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`), with the values of the cast replaced."""
+        try:
+            return self._read(span, allowance, casting)
+        except DetectorFailedError as failed:
+            self._on_failure(failed)
+            without = self.over(self._texts.without(failed))
+            return without.redact(span, allowance, casting) if failed.keeps else without._unread(span, allowance, failed)
+
+    def _unread(self, span: SpanRecord, allowance: Allowance, failed: DetectorFailedError) -> SpanRecord:
+        """Return the span with a keyed hash in place of each text."""
+        prf = self._texts.maker.prf
+        resource, of_resource = shorten(span.resource, 0, prf, is_kept)
+        scope, of_scope = shorten(span.scope, 0, prf, is_kept)
+        plain = with_plain_bodies(span)
+        shorter, hashes = shorten(plain, 0, prf, is_kept)
+        hashed = replace(_without_hashed_bodies(plain, shorter, failed.message), resource=resource, scope=scope)
+        made = self._read(hashed, allowance, None)  # hashes hold no forms
+        listed = surrogates_of([made]) | hashes | of_resource | of_scope
+        text = orjson.dumps(listed, option=orjson.OPT_SORT_KEYS).decode()
+        return made.with_attributes({genai.REDACTION_SURROGATES: text, genai.REDACTION_UNREAD: failed.message})
+
+    def _read(self, span: SpanRecord, allowance: Allowance, casting: Casting | None) -> SpanRecord:
         listed = surrogates_of([span])  # of an earlier pass: the span still holds them
         if (with_known_surrogates := self.over(self._texts.with_known_surrogates(listed))) is not self:
-            return with_known_surrogates.redact(span, allowance, casting)
+            return with_known_surrogates._read(span, allowance, casting)
         reason = why_unread(allowance)
         resource, of_resource = self._once(span.resource, self._resources, allowance)
         scope, of_scope = self._once(span.scope, self._scopes, allowance)
@@ -113,7 +149,11 @@ class SpanRedaction:
     def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
         """Return a redacted span with the values of the cast replaced; the same object without replacements."""
         listed = surrogates_of([span])
-        made, surrogates = self.over(self._texts.with_known_surrogates(listed))._redact(span, NEVER, casting)
+        reader = self.over(self._texts.with_known_surrogates(listed))
+        try:
+            made, surrogates = reader._redact(span, NEVER, casting)
+        except DetectorFailedError as failed:
+            return self.over(self._texts.without(failed)).rewrite(span, casting)
         if not surrogates:
             return span
         text = orjson.dumps({**listed, **surrogates}, option=orjson.OPT_SORT_KEYS).decode()

@@ -24,6 +24,7 @@ from freezeframe_redaction.leaves.streams import Stream, gather, spelled
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
+from freezeframe_redaction.policies.plugins import DetectorFailedError
 from freezeframe_redaction.redacting import columns, repeats
 from freezeframe_redaction.redacting.histories import Growth, Histories, HistoryPart, SettledText
 from freezeframe_redaction.scanner import Scanner, parts_of
@@ -81,6 +82,10 @@ class Texts:
         """Return a `Texts` that leaves these surrogates alone as well: this one if it knows them, else an empty one."""
         scanner = self._scanner.with_known_surrogates(surrogates)
         return self if scanner is self._scanner else type(self)(scanner, self.maker, self._cache_characters)
+
+    def without(self, failed: DetectorFailedError) -> Self:
+        """Return a `Texts` that leaves out a detector that failed (`Scanner.without`), and remembers nothing."""
+        return type(self)(self._scanner.without(failed), self.maker, 0)
 
     @property
     def known(self) -> Mapping[str, str]:
