@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -215,3 +216,26 @@ def test_a_wrong_line_is_refused_with_what_was_expected(
 ) -> None:
     assert main(["experiment", str(question), *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_candidates_of_a_commit_and_of_a_folder_run_beside_the_checkout(
+    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commit holds the recorded code, the folder breaks it, and the checkout stays as it is."""
+    shutil.copytree(agent.root, agent.root.parent / "broken", ignore=shutil.ignore_patterns("one", "set"))
+    broken = Folder(root=agent.root.parent / "broken")
+    broken.edit("return ask(f", "return 'nowhere'; ask(f")
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for arguments in (("init", "-q"), ("add", "agent.py"), ("commit", "-qm", "a")):
+        subprocess.run(["git", *who, *arguments], cwd=agent.root, check=True)
+    agent.edit("import httpx", "import httpx_that_is_not_there")
+    code, found = experiment(
+        capsys,
+        *(str(question), "--check", "grep -q Lyon"),
+        *("--candidate", "commit=--code HEAD", "--candidate", "folder=--code ../broken", "--candidate", "here="),
+    )
+    assert code == 3
+    assert [each["rows"][0]["passed"] for each in found["candidates"]] == [True, False, None]
+    assert [each["candidate"] for each in found["candidates"][:2]] == ["code of HEAD", "code of ../broken"]
+    listed = subprocess.run(["git", "worktree", "list"], cwd=agent.root, check=True, capture_output=True, text=True)
+    assert len(listed.stdout.splitlines()) == 1

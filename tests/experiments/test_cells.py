@@ -1,4 +1,4 @@
-"""Cells: what counts as the same code, and what is kept of an unfinished experiment."""
+"""Cells: the same code and other code, and the cells that an unfinished experiment leaves."""
 
 from __future__ import annotations
 
