@@ -70,7 +70,7 @@ class RemoteDetector:
         """Return the answer, read in another thread: a host is looked up, and bytes trickle, without a limit."""
         parts = urlsplit(self._url)
         connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = connect(str(parts.hostname), parts.port, timeout=self._timeout_s)
+        connection = connect(str(parts.hostname), parts.port, timeout=2 * self._timeout_s)  # the wait below ends first
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         made = SimpleQueue[bytes | Exception]()
         body = orjson.dumps({"texts": [one.encode("utf-8", "replace").decode() for one in texts]})
