@@ -51,6 +51,8 @@ _VARIABLE: Final = re.compile(
 """Pattern of a variable of the environment that is read, or set, by its name."""
 _SETTINGS: Final = ("FREEZEFRAME_", "OTEL_", "PYTHON")
 """Beginnings of variables that Python, OpenTelemetry and freezeframe read themselves."""
+_EVERYWHERE: Final = frozenset({"HOME", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
+"""Variables that a system sets for each process, with its own values."""
 _MAX_NAMED: Final = 5
 _STARTED_BY: Final = Gap(kind=GapKind.STARTED_BY, text="another recorded program started this one")
 _UNKNOWN: Final = Gap(
@@ -90,7 +92,7 @@ def _variables_read(modules: int) -> frozenset[str]:
 
 
 def _unrecorded_variables(recorded: Mapping[str, str]) -> Iterable[Gap]:
-    set_here = sorted(_variables_read(len(sys.modules)) & os.environ.keys() - recorded.keys())
+    set_here = sorted(_variables_read(len(sys.modules)) & os.environ.keys() - recorded.keys() - _EVERYWHERE)
     if names := [name for name in set_here if not name.startswith(_SETTINGS)]:
         more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
         yield Gap(

@@ -121,24 +121,27 @@ def run_page(
     }
     if transcript is not None:
         index = min(max(part, 1), len(parts)) - 1
-        return render(
-            "transcript.html",
-            **head,
-            rows=(rows := _rows(parts[index])),
-            parts=[_name_of(items) for items in parts],
-            part=index,
-            beside=_margin(run, rows),
-            conversations=transcript.conversations,
-            limits=_LIMITS,
-            kept=links.kept,
-            rendered=None if as_text else _rendered(head["tinted"]),
-            turn_link=_turn_link(parts[index], index + 1, as_text=as_text),
-        )
+        opened = _opened_part(run, parts, index, as_text=as_text)
+        rendered = None if as_text else _rendered(head["tinted"])
+        shown = {"conversations": transcript.conversations, "kept": links.kept, "rendered": rendered}
+        return render("transcript.html", **head, **opened, **shown)
     if tab == "timeline":
         return render("timeline.html", **head, **timeline(run, outline, links, part, only=only))
     if tab == "raw":
         return render("raw.html", **head, **_raw(run, outline, links, part))
     return render("kit.html", **head, **_kit(outline))
+
+
+def _opened_part(run: Run, parts: Sequence[Sequence[Turn | TranscriptCall]], index: int, *, as_text: bool) -> dict[str, Any]:
+    rows = _rows(parts[index])
+    return {
+        "rows": rows,
+        "parts": [_name_of(items) for items in parts],
+        "part": index,
+        "beside": _margin(run, rows),
+        "limits": _LIMITS,
+        "turn_link": _turn_link(parts[index], index + 1, as_text=as_text),
+    }
 
 
 def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
