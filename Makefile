@@ -44,7 +44,7 @@ demo: setup-demo ## the whole story, on this machine, no API key: record a faili
 # Three rings. A test without a mark is fast; `long` ones run in `test-all`, and in `test` too if they are a `proof`.
 # The times are those of CONTRIBUTING.md and README.md.
 TIME_TEST := five minutes
-TIME_REST := about sixteen minutes
+TIME_REST := about fourteen minutes
 PROOFS := not soak and (not long or proof)
 REST := long and not proof and not soak
 

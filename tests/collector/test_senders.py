@@ -43,7 +43,8 @@ def test_slow_silent_flooding_and_bombing_senders_lock_nobody_out(tmp_path: Path
         assert honest.refused == []
         assert all(honest.waits_s.values())
         assert hostile.waves[0].total() == 2 * BOMBS
-        assert set(sum(hostile.waves, Counter[str]())) <= {"400", "429", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
+        refused = {"400", "429", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
+        assert set(sum(hostile.waves, Counter[str]())) <= refused | {"CANCELLED"}  # of a call over its limit of unread bytes
         assert _peak_mb(collector) - before_mb < MAX_GROWTH_MB
         collector.flush()
         assert collector.rows("SELECT uniqExact(span_id) FROM spans") == [[1 + honest.spans]]

@@ -75,7 +75,7 @@ shop = Shop("here: ")
 
 
 async def main():
-    client = await Client.connect(os.environ["TEMPORAL"])
+    client = await Client.connect(os.environ["TEMPORAL_ENDPOINT"])
     activities = [later, ping, shop.sell, Shop("nowhere: ").give]
     with ThreadPoolExecutor(4) as threads:
         await Worker(client, task_queue="q", activities=activities, activity_executor=threads).run()
@@ -89,7 +89,7 @@ if __name__ == "__main__":
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
     folder = tmp_path_factory.mktemp("temporal")
-    with temporal_server() as temporal, recorded(folder, _TASKS, TEMPORAL=f"127.0.0.1:{temporal.port}") as runs:
+    with temporal_server() as temporal, recorded(folder, _TASKS, TEMPORAL_ENDPOINT=f"127.0.0.1:{temporal.port}") as runs:
         worker = subprocess.Popen([sys.executable, "-m", "tasks"], cwd=folder)
         try:
             for number in range(20):
