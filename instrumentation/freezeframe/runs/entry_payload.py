@@ -49,8 +49,8 @@ _VARIABLE: Final = re.compile(
     rb"""\b(?:environ(?:\.get\(|\[)|getenv\()\s*["']([A-Za-z_]\w*)["'](\]\s*=(?!=))?|\benviron\.setdefault\(\s*["'](\w+)"""
 )
 """Pattern of a variable of the environment that is read, or set, by its name."""
-_SETTINGS: Final = ("FREEZEFRAME_", "OTEL_", "PYTHON")
-"""Beginnings of variables that Python, OpenTelemetry and freezeframe read themselves."""
+_SETTINGS: Final = ("FREEZEFRAME_", "OTEL_", "PYTHON", "XDG_")
+"""Beginnings of variables that the system, Python, OpenTelemetry and freezeframe read themselves."""
 _EVERYWHERE: Final = frozenset({"HOME", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
 """Variables that a system sets for each process, with its own values."""
 _MAX_NAMED: Final = 5
