@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import py_compile
 import subprocess
 import sys
 import time
@@ -297,6 +299,19 @@ def test_a_source_edited_twice_in_a_second_is_replayed_as_it_is_now(tmp_path: Pa
     shop.write_text("NAME = 'two'")
     os.utime(shop, ns=(edited.st_atime_ns, edited.st_mtime_ns))
     (changed,) = reenact(fixture, cwd=tmp_path, env=writing).divergences
+    assert changed.kind is DivergenceKind.OUTCOME_CHANGED
+
+
+def test_byte_code_that_the_program_wrote_in_the_second_of_its_source_is_not_replayed(tmp_path: Path) -> None:
+    shop = tmp_path / "shop.py"
+    shop.write_text("NAME = 'one'")
+    fixture = record(tmp_path, SPLIT, "where?", PYTHONDONTWRITEBYTECODE="1")
+    py_compile.compile(str(shop))
+    written = shop.stat()
+    shop.write_text("NAME = 'two'")
+    os.utime(shop, ns=(written.st_atime_ns, written.st_mtime_ns))
+    os.utime(importlib.util.cache_from_source(str(shop)), ns=(written.st_atime_ns, written.st_mtime_ns))
+    (changed,) = reenact(fixture, cwd=tmp_path).divergences
     assert changed.kind is DivergenceKind.OUTCOME_CHANGED
 
 

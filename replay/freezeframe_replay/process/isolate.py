@@ -290,7 +290,7 @@ def restore_random(entry: Entry) -> None:
 
 
 def keep_byte_code_of_settled_sources() -> None:
-    """From now on, let imports write byte code only for sources that were last changed some seconds ago.
+    """From now on, let imports write byte code only for sources that were last changed some seconds ago, and read no other.
 
     Python recognises stale byte code by the size and the second of its source, and around a replay sources change fast (a fix,
     the commits of a bisection): two versions of one size within a second would share the byte code of the first. The sources of
@@ -301,13 +301,24 @@ def keep_byte_code_of_settled_sources() -> None:
     Source: PEP 552, the header of a ``.pyc`` file: magic number, flags, the source's time, its size, four bytes each.
     """
     settled = int(time.time()) - _SETTLED_AFTER_S
-    write = SourceFileLoader.set_data
+    read, write = SourceFileLoader.get_data, SourceFileLoader.set_data
+
+    def read_settled(self: SourceFileLoader, path: str) -> bytes:
+        data = read(self, path)
+        if path.endswith(".pyc") and "site-packages" not in path and int(os.stat(path).st_mtime) <= _second_of_source(data):
+            raise FileNotFoundError(path)  # import compiles the source
+        return data
 
     def write_settled(self: SourceFileLoader, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        if int.from_bytes(data[8:12], "little") < settled:
+        if _second_of_source(data) < settled:
             write(self, path, data, _mode=_mode)
 
+    SourceFileLoader.get_data = read_settled
     SourceFileLoader.set_data = write_settled
+
+
+def _second_of_source(byte_code: Any) -> int:
+    return int.from_bytes(byte_code[8:12], "little")
 
 
 def _time_machine() -> Any:
