@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
-from freezeframe_replay.engine.fixed_tools import fixed_answer
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import ReplayPolicy, policy_from_json, policy_to_json
+from freezeframe_replay.engine.session import fixed_answer
 from freezeframe_replay.experiments.tool_policy import (
     ToolMode,
     ToolRule,

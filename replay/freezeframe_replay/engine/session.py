@@ -25,7 +25,6 @@ from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine import tools_in_requests
 from freezeframe_replay.engine.ends import Ends
-from freezeframe_replay.engine.fixed_tools import can_be_fixed, fixed_answer, made_up_answer
 from freezeframe_replay.engine.lookup import FoundStep, Lookup
 from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
@@ -48,7 +47,7 @@ from freezeframe_schemas.divergence import (
     Stopped,
 )
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Lane, Response, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
 from freezeframe_schemas.lane_names import lane_names
@@ -550,3 +549,33 @@ class Order:
         before = self._last.get(lane, 0)
         self._last[lane] = max(before, step)
         return before if step < before else 0
+
+
+# -- fixed tools ---------------------------------------------------------------------------------------------------------
+# Tools that answer one value, whatever their arguments, because the policy says so. Pure.
+
+
+_FIXED = frozenset({Kind.TOOL, Kind.RETRIEVAL})
+_YIELDS = b'{"yields": ['
+
+
+def can_be_fixed(call: Call) -> bool:
+    """Return whether the call is one of the application's functions."""
+    return call.kind in _FIXED and not call.request.method
+
+
+def fixed_answer(recorded: Exchange, value: str) -> Exchange:
+    """Return a recorded call of a function with another result, as JSON; a generator yields it, item by item."""
+    if recorded.response.body.startswith(_YIELDS):
+        value = f'{{"yields": {value if value.lstrip().startswith("[") else f"[{value}]"}, "return": null}}'
+    chunks = (Chunk(data=value.encode(), offset_ns=0),)
+    response = replace(recorded.response, chunks=chunks, completion=Completion.COMPLETE, omitted=None)
+    return replace(recorded, response=response, error=None)
+
+
+def made_up_answer(call: Call, value: str, fixture: Fixture) -> Exchange:
+    """Return the answer to a call that is not in the recording; it is due at once."""
+    alike = next((step.exchange for step in fixture.steps if step.exchange.name == call.name), None)
+    plain = Exchange(kind=call.kind, name=call.name, seam=call.seam, request=call.request)
+    response = Response(completion=Completion.COMPLETE) if alike is None else alike.response
+    return fixed_answer(replace(plain, response=response, lane=call.lane, sequence=call.sequence), value)

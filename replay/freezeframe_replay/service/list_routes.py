@@ -22,8 +22,8 @@ from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import RunPage, RunQuery, find_runs
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.asked import run_query
+from freezeframe_replay.web.pages import session_page
 from freezeframe_replay.web.redirects import see
-from freezeframe_replay.web.session_page import session_page
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.whole_file import replace_file
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from freezeframe_replay.report.render import duration, size_text
+from freezeframe_replay.report.render import counted, duration, size_text
 from freezeframe_replay.report.tagged import input_text
+from freezeframe_replay.sources.costs import Cost
 from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import RunPage, RunRow
-from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.markup import render, session_link
 from freezeframe_replay.web.replay import Noted
-from freezeframe_replay.web.times import time_bars
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.tables.run_list import FACETS, MAX_VALUES, NEWEST, SORTS
+from freezeframe_schemas.tables.run_list import FACETS, MAX_TIMES, MAX_VALUES, NEWEST, SORTS
 
 FILTERS: Final = ("words", "since", "status", "sort", "columns", "live", *FACETS)
 """Parameters of the list's address."""
@@ -337,3 +337,85 @@ def _chart(counts: Sequence[int]) -> list[dict[str, int]]:
     most = max(counts, default=0) or 1
     heights = [max(round(count / most * _HEIGHT), 2) if count else 0 for count in counts]
     return [{"x": 4 * place, "y": _HEIGHT - height, "height": height} for place, height in enumerate(heights) if height]
+
+
+# -- sessions ------------------------------------------------------------------------------------------------------------
+# One conversation as HTML text: its runs in order, with what each was asked and how it ended. Pure.
+
+
+def session_page(session: str, page: RunPage, labels: Mapping[str, Label], *, version: str) -> str:
+    """Return the page of the runs of a session, the first one first; `version` is its value when the script asks for news."""
+    rows = page.rows
+    failed = sum(row.status == RunStatus.FAILED for row in rows)
+    tokens = sum(row.input_tokens for row in rows), sum(row.output_tokens for row in rows)
+    paid = [page.costs[row.trace_id] for row in rows if row.trace_id in page.costs]
+    unknown = sum(cost.unknown for cost in paid)
+    return render(
+        "session.html",
+        session=session,
+        page=page,
+        labels=labels,
+        version=version,
+        inputs=[input_text(row.input) for row in rows],
+        failed_steps=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],
+        tokens=tokens if any(tokens) else None,
+        cost=Cost(usd=sum(cost.usd for cost in paid), calls=sum(cost.calls for cost in paid), unknown=unknown)
+        if paid
+        else None,
+        failed=counted(failed, "run") if failed else "",
+        lasted=duration((rows[-1].start_time - rows[0].start_time).total_seconds() * 1000 + rows[-1].ms) if rows else "",
+        here=session_link(session),
+    )
+
+
+# -- times ---------------------------------------------------------------------------------------------------------------
+# Numbers of runs by their start, as bars over their list; each bar leads to its day or hour. Pure.
+
+
+HEIGHT: Final = 40
+_FORMS: Final = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d %H:00"}
+_STEPS: Final = {"day": dt.timedelta(days=1), "hour": dt.timedelta(hours=1)}
+
+
+def time_bars(times: Mapping[str, Sequence[tuple[str, int, int]]], link: Callable[[str, str], str]) -> dict[str, Any] | None:
+    """Return the bars of the hours if these are few enough, else of the days; None if all runs began in the same one.
+
+    `times`: as a page of the list has them; `link`: the address of the list at a day or an hour: its name and its text.
+    """
+    name = next((name for name in ("hour", "day") if _count(times, name) <= MAX_TIMES), "day")
+    found = {_read(text, name): (number, failed) for text, number, failed in times.get(name, ())}
+    if len(found) < 2:
+        return None
+    last, most = max(found), max(number for number, _ in found.values())
+    count = min(_count(times, name), MAX_TIMES)
+    places = [last - _STEPS[name] * back for back in reversed(range(count))]
+    bars = [
+        {
+            "x": place * 10,
+            "height": f"{HEIGHT * number / most:.1f}",
+            "failed": f"{HEIGHT * failed / most:.1f}",
+            "text": f"{text}: {number:,} run{'s' * (number != 1)}{f', {failed:,} failed' if failed else ''}",
+            "link": link(name, text),
+        }
+        for place, time in enumerate(places)
+        if time in found
+        for number, failed in [found[time]]
+        for text in [time.strftime(_FORMS[name])]
+    ]
+    return {
+        "bars": bars,
+        "width": count * 10,
+        "first": places[0].strftime(_FORMS[name]),
+        "last": bars[-1]["text"],
+        "most": most,
+    }
+
+
+def _count(times: Mapping[str, Sequence[tuple[str, int, int]]], name: str) -> int:
+    """Return how many days or hours there are from the first to the last."""
+    found = [_read(text, name) for text, *_ in times.get(name, ())]
+    return (max(found) - min(found)) // _STEPS[name] + 1 if found else 0
+
+
+def _read(text: str, name: str) -> dt.datetime:
+    return dt.datetime.strptime(text, _FORMS[name]).replace(tzinfo=dt.UTC)
