@@ -45,19 +45,18 @@ OF_THE_CLIENT: Final = ("native", "latest", "v1", "oi")
 """Instrumentations that differ by what they instrument."""
 ABOUT_FIELDS: Final = """## Fields
 
-✓: at least one span of the recorded scenarios has it. An empty cell means that none has: the sender does not send it, or the
-recorded agent did not do it (most had no error, no retrieval and no user).
+At least one span of the recorded scenarios has these. What is not named, the sender does not send, or the recorded agent did
+not do (most had no error, no retrieval and no user).
 """
 ABOUT_SENDERS: Final = """## Today's senders
 
 `make test-senders` installs each in an environment of its own. A small agent with one tool asks a provider on loopback that
-answers with recorded bytes; its spans go to a real collector, and the same agent asks again what is in the store. *calls*:
-stored, of those made. *tool*, *agent*: spans report it. *error*: the class that is stored of a call that the provider refused.
-*again*: asked again, the verdict is *same in meaning, reconstructed*. With one word of the question changed, none got an
-answer. A row without calls is of an instrumentation that leaves them to that of the SDK. OpenLLMetry adds the tokens with which
-a stream of Anthropic begins to its final count, and sends the word `replies` for the messages of Haystack.
-MLflow sent nothing with these settings. Not repaired: a stream of Logfire counts twice, a call of LangSmith's in LangGraph
-too, and OpenLIT's openai diverges.
+answers with recorded bytes; its spans go to a real collector, and the same agent asks again what is in the store. As expected:
+all calls are stored, and asked again, the verdict is *same in meaning, reconstructed*. With one word of the question changed,
+none got an answer. *error*: the class that is stored of a refused call. *no calls*: left to the instrumentation of the SDK.
+
+Not repaired: OpenLLMetry adds the tokens with which a stream of Anthropic begins to its final count, and sends the word
+`replies` for the messages of Haystack; MLflow sent nothing with these settings.
 """
 
 
@@ -80,15 +79,18 @@ def summary() -> str:
 def table() -> str:
     """Return the scenarios that hold everything, and the table of the others. `freezeframe show` lists what a run lacks."""
     whole: list[str] = []
-    lines = ["| scenario | not reported of a call | runs re-enacted |", "|---|---|---|"]
+    others: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for scenario, call in CALLS.items():
         run = RUNS[scenario]
-        refused = f" ({run['refused']} refused)" if run["refused"] else ""
-        reenacted = f"{run['reenacted']} of {run['runs']}{refused}" if run["runs"] else "no model call on a span"
         if run["runs"] == run["reenacted"] > 0 and not call["lost"]:
             whole.append(scenario)
-        else:
-            lines.append(f"| {scenario} | {', '.join(call['lost']).replace('_', ' ')} | {reenacted} |")
+            continue
+        refused = ", refused" if run["refused"] else ""
+        not_all = "" if run["reenacted"] == run["runs"] else f"{run['reenacted']} of {run['runs']}{refused}"
+        fault = not_all if run["runs"] else "no model call on a span"
+        others[", ".join(call["lost"]).replace("_", " "), fault].append(scenario)
+    lines = ["| scenario | not reported of a call | not re-enacted |", "|---|---|---|"]
+    lines += [f"| {', '.join(names)} | {lost} | {fault} |" for (lost, fault), names in others.items()]
     return f"All is reported, and every run re-enacted, of {', '.join(whole)}. Of the others:\n\n" + "\n".join(lines) + "\n"
 
 
@@ -103,8 +105,8 @@ def spans_of(folder: Path) -> Iterator[SpanRecord]:
         yield from map(normalise, spans)
 
 
-def fields_table() -> str:
-    """Return the table of what else each sender's spans hold, found in the recorded scenarios."""
+def fields_list() -> str:
+    """Return what else the senders' spans hold, found in the recorded scenarios."""
     senders: defaultdict[str, set[str]] = defaultdict(set)
     for folder in sorted(path for path in RECORDED.iterdir() if path.is_dir()):
         client, _, instrumentation = folder.name.split("-")
@@ -112,36 +114,41 @@ def fields_table() -> str:
         for span in spans_of(folder):
             senders[sender] |= {field for field, names in FIELDS.items() if not names.isdisjoint(span.attributes)}
             senders[sender] |= {ERROR} if span.status_code is StatusCode.ERROR else set()
-    columns = [*FIELDS, ERROR]
-    lines = [f"| sender | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    lines += [
-        f"| {sender} | {' | '.join('✓' if field in found else '' for field in columns)} |"
-        for sender, found in sorted(senders.items())
-    ]
-    return "\n".join(lines) + "\n"
+    held: defaultdict[str, list[str]] = defaultdict(list)
+    for sender, found in sorted(senders.items()):
+        held[", ".join(field for field in [*FIELDS, ERROR] if field in found) or "none of these"].append(sender)
+    return "\n".join(f"- {fields}: {', '.join(names)}" for fields, names in held.items()) + "\n"
 
 
 def senders_table() -> str:
-    """Return the table of the senders that `make test-senders` installs, with what was found of each."""
-    mark = {True: "✓", False: ""}
-    lines = ["| sender | watches | calls | tokens | tool | agent | error | again |", "|---|---|---|---|---|---|---|---|"]
+    """Return the table of the senders that `make test-senders` installs; one row for what is watched with the same result."""
+    rows: defaultdict[tuple[str, str, str, str], list[str]] = defaultdict(list)
     results = load_results()
     for name in SENDERS:
         if name not in results:  # a table lists what was tried
             continue
-        watched = name.rpartition(": ")[2]
         found = results[name]["found"]
-        marks = " | ".join(mark[found[field]] for field in ("tokens", "tool", "agent"))
-        again = found["re-enacted"].partition("\n")[0]
-        again = mark[True] if again == "same in meaning, reconstructed" else again
-        error = found["error"].rpartition(".")[2].strip("'>")
-        lines.append(f"| {results[name]['version']} | {watched} | {found['calls']} | {marks} | {error} | {again} |")
+        again = (
+            found["re-enacted"].partition("\n")[0].replace("refused: run RUN: its spans", "refused: spans").partition(",")[0]
+        )
+        again = "" if again == "same in meaning" else again
+        stored, _, made = found["calls"].partition(" of ")
+        missing = "" if stored == made else "no calls" if stored == "0" else f"{stored} calls of {made}"
+        has = ", ".join(field for field in ("tokens", "tool", "agent") if found[field])
+        rows[results[name]["version"], has, found["error"].rpartition(".")[2].strip("'>"), missing or again].append(
+            name.rpartition(": ")[2]
+        )
+    lines = ["| sender | watches | reported | error | not as expected |", "|---|---|---|---|---|"]
+    for (version, has, error, faults), watched in rows.items():
+        first, *others = dict.fromkeys(watched)
+        names = " / ".join([first, *(each.removeprefix(first).strip(" ,") for each in others)])
+        lines.append(f"| {version} | {names} | {has} | {error} | {faults} |")
     return "\n".join(lines) + "\n"
 
 
 def page(text: str) -> str:
     """Return the page with what the golden files decide."""
-    parts = (summary(), table(), ABOUT_FIELDS, fields_table(), ABOUT_SENDERS, senders_table())
+    parts = (summary(), table(), ABOUT_FIELDS, fields_list(), ABOUT_SENDERS, senders_table())
     return MARK.split(text)[0] + "\n".join(parts)
 
 
