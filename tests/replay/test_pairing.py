@@ -36,8 +36,8 @@ def _surrogates() -> tuple[str, ...]:
     return tuple(str(redactor.redact(mail).value) for mail in MAILS)
 
 
-def _values(key: TenantKey | None = None) -> PrivateValues:
-    surrogates = {**dict.fromkeys(_surrogates(), "EMAIL"), "Balomuzq": "PERSON", "Tivorax": "PERSON"}
+def _values(key: TenantKey | None = None, **more: str) -> PrivateValues:
+    surrogates = {**dict.fromkeys(_surrogates(), "EMAIL"), "Balomuzq": "PERSON", "Tivorax": "PERSON", **more}
     return PrivateValues(Redaction(policy="strict@x", key_id=KEY.id, surrogates=surrogates), key)
 
 
@@ -135,6 +135,10 @@ def test_a_name_that_redaction_saw_on_one_side_only_pairs_with_the_word_on_the_o
         ("refund Balomuzq", "refund everybody"),
         ("refund Balomuzq", "refund 12"),
         ("refund Balomuzq", "refund Maria and Joe"),
+        ("refund Balomuzq", "refund Balomuzq!"),
+        ("refund Balomuzq", "please refund Balomuzq"),
+        ("refund Balomuzq and Tivorax", "refund Balomuzq twice, and Tivorax"),
+        ("refund Balomuzq", "refund Balomuzq Balomuzq"),
         ("refund Balomuzq", "refund Tivorax"),
         (["Balomuzq", "Tivorax"], ["Tivorax", "Balomuzq"]),
         (["see Balomuzq", "see Balomuzq"], ["see Houston", "see Dallas"]),
@@ -149,6 +153,23 @@ def test_any_other_difference_is_a_difference(recorded: Any, live: Any) -> None:
     values = _values()
     for one, other in ((recorded, live), (live, recorded)):
         assert not values.settle(_tree(values, one), _tree(values, other)).agrees
+
+
+@pytest.mark.proof
+@settings(max_examples=examples(100))
+@given(
+    words=st.lists(
+        st.sampled_from(["Balomuzq", "Tivorax", "3605 Plinugaqv Street", "ask", "7", ",", "now"]), min_size=1, max_size=8
+    ),
+    place=st.integers(0, 8),
+    more=st.sampled_from(["!", ", now", "not", "Balomuzq", "7", "\n"]),
+    key=st.booleans(),
+)
+def test_what_was_added_to_a_text_or_left_out_of_it_is_a_difference(words: list[str], place: int, more: str, key: bool) -> None:
+    values = _values(KEY if key else None, **{"3605 Plinugaqv Street": "ADDRESS"})
+    one, other = (" ".join(text) for text in (words, [*words[:place], more, *words[place:]]))
+    for recorded, live in ((one, other), (other, one)):
+        assert not values.settle(_tree(values, recorded), _tree(values, live)).agrees
 
 
 @pytest.mark.proof

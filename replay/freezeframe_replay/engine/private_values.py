@@ -251,10 +251,11 @@ class PrivateValues:
         left: list[str] = []
         for old, new in hunks(was, now):
             trial = made.copy()
-            both = self._pairwise(old, new, trial) if len(old) == len(new) else ""
-            if both == "".join(old):
+            both = self._pairwise(old, new, trial) if len(old) == len(new) else None
+            agree = both == "".join(old)
+            if agree:
                 made.take(trial)
-            left += old if both == "".join(old) or self._are_joined(old, new, made) else (both or new)
+            left += old if agree or self._are_joined(old, new, made) else (both or new)
         return self._second_forms(recorded, "".join(left), made)
 
     def _are_joined(self, was: Sequence[str], now: Sequence[str], made: Settled) -> bool:
