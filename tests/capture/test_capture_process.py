@@ -16,7 +16,7 @@ from capture_provider import Provider
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.span import SpanRecord, StatusCode
 
 pytestmark = pytest.mark.long  # each test starts a process
 
@@ -287,6 +287,9 @@ def test_an_exception_that_ends_the_script_is_in_its_run(project: Project) -> No
     assert done.stderr.rstrip().endswith("ValueError: out")
     [run] = project.runs
     assert str(values.decode_exception(run.entry.error or "")) == "out"
+    [root] = [span for span in run.spans if span.span_id == run.entry.span_id]
+    assert (root.status_code, root.status_message) == (StatusCode.ERROR, "out")
+    assert "raise ValueError('out')" in str(root.events[-1].attributes[genai.EXCEPTION_STACKTRACE])
 
 
 def test_the_environment_of_the_process_is_on_every_span(project: Project) -> None:

@@ -190,9 +190,9 @@ class EntryScope:
             return
         with guard("entry.finish"):
             if error is not None:
-                self._mark_failed(span, error)
+                mark_failed(span, error)
             elif failure:
-                self._mark(span, failure)
+                _mark(span, failure)
             if payload is not None and self._recorder is not None:
                 self._recorder.finish_results(self.run)
                 payload.accesses.note_changes()
@@ -209,15 +209,18 @@ class EntryScope:
         with guard("entry.end"):
             span.end()
 
-    def _mark_failed(self, span: Span, error: BaseException) -> None:
-        span.record_exception(error)
-        self._mark(span, values.class_path(type(error)).replace(":", "."), str(error)[:500])
 
-    def _mark(self, span: Span, kind: str, text: str = "") -> None:
-        from opentelemetry.trace import Status, StatusCode
+def mark_failed(span: Span, error: BaseException) -> None:
+    """Record on a run's span the exception that ended the run, with its traceback."""
+    span.record_exception(error)
+    _mark(span, values.class_path(type(error)).replace(":", "."), str(error)[:500])
 
-        span.set_attribute(genai.ERROR_TYPE, kind)
-        span.set_status(Status(StatusCode.ERROR, text or None))
+
+def _mark(span: Span, kind: str, text: str = "") -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    span.set_attribute(genai.ERROR_TYPE, kind)
+    span.set_status(Status(StatusCode.ERROR, text or None))
 
 
 def _context_of_run(recorder: Recorder, outer: Place) -> Context | None:

@@ -16,7 +16,7 @@ from freezeframe.context.current import MAX_READINGS, current_place
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import SERVERS, is_script
-from freezeframe.runs.entry import command_entry
+from freezeframe.runs.entry import command_entry, mark_failed
 from freezeframe.runs.entry_payload import EntryPayload
 from freezeframe.runs.streams import StandardStreams
 from freezeframe.seams.draws.shared_random import SHARED
@@ -185,6 +185,7 @@ class ProcessRoot:
             error = sys.exc_info()[1] or getattr(sys, "last_value", None)
             if self._payload is not None and self._recorder is not None:
                 if isinstance(error, BaseException):
+                    mark_failed(self._span, error)
                     self._payload.error = values.encode_exception(error)
                 elif outcome := self._streams.outcome:
                     self._payload.output = values.encode(outcome)
