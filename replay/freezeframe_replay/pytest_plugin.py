@@ -98,11 +98,13 @@ class Result:
         code changed (REPLAY-110).
         """
         from freezeframe_replay.report.report_text import report_text
+        from freezeframe_schemas.gaps import KEPT_ANSWER
         from freezeframe_schemas.verdict import verdict, why_incomparable
 
         if verdict(self.report).agrees:
             _fail(f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}")
-        reason = why_incomparable(self.report)
+        kept = (f"{gap}; unchanged code differs, too" for gap in self.fixture.gaps if KEPT_ANSWER in gap)
+        reason = why_incomparable(self.report) or next(kept, None)
         if reason is not None:
             _fail(f"the replay cannot be compared: {reason}\n\n{report_text(self.report)}")
 

@@ -94,6 +94,8 @@ NOT_REPEATED: Final = "which a replay does not do"
 NOT_WHOLE: Final = "which a replay does not give back whole"
 NOT_SET: Final = "which a replay does not set"
 """One of these three is in the text of each gap by which a replay of unchanged code may diverge."""
+KEPT_ANSWER: Final = "an answer that it kept from an earlier run"
+"""In the text of the gaps by which a replay of unchanged code diverges for certain."""
 NOT_COMPARED: Final = "a replay does not compare "
 """Start of the text of each gap that a verdict has to name; the uncompared part of the outcome follows."""
 

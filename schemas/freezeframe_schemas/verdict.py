@@ -136,6 +136,11 @@ def exit_code(report: Report) -> int:
     return EXIT_CODES[verdict(report)]
 
 
+def shows_nothing(divergence: Divergence) -> bool:
+    """Return whether a divergence stopped the program early, so that it shows nothing about its behaviour."""
+    return divergence.kind in _SAY_NOTHING
+
+
 def why_incomparable(report: Report) -> str | None:
     """Return why the report shows nothing about the program's behaviour, or None if it does."""
     if not report.entered:
@@ -201,7 +206,8 @@ def title(divergence: Divergence, lanes: Mapping[str, str]) -> str:
     name = lanes.get(divergence.lane, f"lane {divergence.lane or ROOT_LANE}")
     name = f"lane {name}" if name == ROOT_LANE else name
     lane = name if divergence.step is not None or divergence.call_kind else ""
-    known = ", ".join(part for part in (about, lane) if part)
+    around = f"inside {divergence.inside}" if divergence.inside else ""
+    known = ", ".join(part for part in (about, around or lane) if part)
     return TITLES[divergence.kind] + place + (f" ({known})" if known else "")
 
 

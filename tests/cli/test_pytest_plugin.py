@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from agent_folder import Project
 
 from freezeframe_replay.report.regression import Expect, regression_test
 from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.gaps import KEPT_ANSWER, NOT_REPEATED
 from freezeframe_schemas.run import Run
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test runs pytest on a small project
@@ -37,10 +39,12 @@ CASES: Mapping[str, tuple[tuple[str, str], Expect]] = {
     "entry_gone": (("def answer(question)", "def reply(question)"), Expect.CHANGED),
     "network": (NETWORK, Expect.CHANGED),
     "writes": (('orders = find_orders("keller")', 'orders = find_orders("keller"); open("out", "w")'), Expect.CHANGED),
+    "from_earlier": (ANOTHER_CALL, Expect.CHANGED),
     "kept": (NOTHING, Expect.IDENTICAL),
     "kept_but_edited": (ANOTHER_CALL, Expect.IDENTICAL),
 }
 
+FROM_EARLIER = f"the program asked with {KEPT_ANSWER}, {NOT_REPEATED}"
 OURS = ("pytest_plugin.py", "Traceback", "During handling")
 
 MARKED = """
@@ -84,7 +88,7 @@ def outcomes(recorded: tuple[Path, Run], frozen: Fixture, tmp_path_factory: pyte
         assert old in source
         (root / case).mkdir()
         (root / case / "agent.py").write_text(source.replace(old, new))
-        write_fixture(frozen, root / case)
+        write_fixture(replace(frozen, gaps=(FROM_EARLIER,)) if case == "from_earlier" else frozen, root / case)
         (root / case / f"test_{case}.py").write_text(regression_test(frozen, case, expect=expect))
     for case in ("unchanged", "writes"):
         (root / case / "start.py").write_text("import agent\nagent.answer('where is it?')\n")
@@ -123,6 +127,7 @@ def test_green_once_the_code_behaves_otherwise(outcomes: dict[str, str], case: s
         ("lazy_import_error", "the code did not run: ModuleNotFoundError"),
         ("entry_gone", "never reached the recorded entry point"),
         ("network", "tried to reach the network"),
+        ("from_earlier", f"{FROM_EARLIER}; unchanged code differs, too"),
     ],
 )
 def test_red_where_nothing_can_be_said(outcomes: dict[str, str], case: str, reason: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
@@ -52,8 +54,8 @@ PRICES = "RATE = 3\n\ndef price(order):\n    return order * RATE\n"
 SOURCES = {"agent.py": AGENT, "shop.py": SHOP, "prices.py": PRICES}
 
 
-def record(folder: Path) -> Fixture:
-    for name, text in SOURCES.items():
+def record(folder: Path, sources: Mapping[str, str] = SOURCES) -> Fixture:
+    for name, text in sources.items():
         (folder / name).write_text(text)
     environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
     subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=True, timeout=400)
@@ -81,3 +83,52 @@ def test_a_changed_tool_is_named_in_place_of_identical(file: str, old: str, new:
         assert line.startswith("identical: 2 of 2 steps and the outcome")
     else:
         assert line.startswith(f"incomparable: {said} changed since the recording; its new code was not run")
+
+
+CACHED = """
+import freezeframe
+freezeframe.instrument()
+KEPT = {}
+
+@freezeframe.tool
+def rate(currency):
+    return len(currency)
+
+@freezeframe.tool
+def convert(currency):
+    if "all" not in KEPT:
+        KEPT["all"] = rate(currency)
+    return KEPT["all"]
+
+@freezeframe.run
+def answer(question):
+    return [convert("EUR"), convert("francs")]
+
+if __name__ == "__main__":
+    answer("how much?")
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "line"),
+    [
+        (
+            CACHED.replace('"all"', "currency"),
+            "REPLAY-102 a call that is not in the recording (tool rate, inside tool convert)",
+        ),
+        (
+            CACHED.replace("KEPT = {}", "import socket\nKEPT = {}").replace(
+                "    return KEPT", '    socket.create_connection(("127.0.0.1", 9))\n    return KEPT'
+            ),
+            "incomparable: tool convert (agent.py:11) changed since the recording; its new code was not run",
+        ),
+    ],
+)
+def test_a_changed_tool_that_asks_something_new_diverges_and_one_that_is_stopped_is_not_run(
+    new: str, line: str, tmp_path: Path
+) -> None:
+    """The first is what a fix of a stale cache or a wrong query looks like."""
+    fixture = record(tmp_path, {"agent.py": CACHED})
+    (tmp_path / "agent.py").write_text(new)
+    report = reenact(fixture, cwd=tmp_path, policy=ReplayPolicy(run_changed=True))
+    assert headline(report).startswith(line)

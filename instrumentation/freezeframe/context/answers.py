@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Response
-from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+from freezeframe_schemas.gaps import KEPT_ANSWER, NOT_REPEATED, Gap, GapKind
 from freezeframe_schemas.span import AttributeValue
 
 _MIN_LENGTH: Final = 8
@@ -81,7 +81,7 @@ class Answers:
             if texts and not self._may_be_input(texts, given):
                 yield Gap(
                     kind=GapKind.CARRIED_OVER,
-                    text=f"the program {verb} an answer that it kept from an earlier run, {NOT_REPEATED}",
+                    text=f"the program {verb} {KEPT_ANSWER}, {NOT_REPEATED}",
                     do="pass it as an argument, or read it in a function marked with @freezeframe.tool",
                 )
 

@@ -68,7 +68,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     print(FIXTURE.to_text(made, terminal_width()))
     print(f"next: {f'pytest {made.test}' if made.test else f'freezeframe replay {made.fixture}'}")
-    if made.test and arguments.expect == Expect.CHANGED.value:
+    if made.test and not made.warnings and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")
     return 0
 

@@ -13,6 +13,7 @@ from freezeframe_replay.operations.writing import cannot_write, frozen, write_to
 from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_replay.report.render import counted
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.gaps import KEPT_ANSWER
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,13 @@ def write(source: RunSource, parameters: FixtureParameters) -> WrittenFixture:
         fixture=str(parameters.output),
         steps=len(fixture.steps),
         test=None if test is None else str(test),
-        warnings=(*cold, *bare, *kept),
+        warnings=(*cold, *bare, *kept, *(_never_green(fixture) if parameters.expect is Expect.CHANGED else ())),
     )
+
+
+def _never_green(fixture: Fixture) -> tuple[str, ...]:
+    """Return the reason why the test of a fix can never pass."""
+    return tuple(f"no replay of this run shows a fix, and its test fails: {gap}" for gap in fixture.gaps if KEPT_ANSWER in gap)
 
 
 def _write_test(parameters: FixtureParameters, expect: Expect, fixture: Fixture) -> tuple[Path, tuple[str, ...]]:

@@ -32,7 +32,7 @@ from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.gaps import OF_A_WORKER
 from freezeframe_schemas.run import EntryKind
-from freezeframe_schemas.verdict import title
+from freezeframe_schemas.verdict import shows_nothing, title
 
 _PLACEHOLDER: Final = "replay"
 """Replaces a recorded key: clients cannot be created without one, and a replay never sends any."""
@@ -219,7 +219,7 @@ def reenact(
 
 
 def _with_changed_tools(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], on_look: OnLook | None) -> Report:
-    """Re-enact once, and again without the changed tools that cannot run on the recorded calls."""
+    """Re-enact once, and again without the changed tools that reach what a replay stops."""
     report = _once(fixture, directory, how, env, on_look)
     stuck = _stuck(report, how.policy)
     if not stuck:
@@ -247,10 +247,10 @@ def _once(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], 
 
 
 def _stuck(report: Report, policy: ReplayPolicy) -> list[Divergence]:
-    """Return the reason why changed tools that were not named cannot run on recorded calls: the replay is made without them."""
+    """Return what stopped changed tools that were not named: the replay is made without them."""
     if not policy.run_changed:
         return []
-    found = [item for item in report.divergences if item.inside and item.kind is not DivergenceKind.RESULT_CHANGED]
+    found = [item for item in report.divergences if item.inside and shows_nothing(item)]
     return [item for item in found if item.inside.partition(" ")[2] not in policy.run_tools]
 
 

@@ -95,7 +95,7 @@ def _report(report: Report, width: int, again: str, whole: bool, locked_in: str)
 
 
 def _divergence(divergence: Divergence, width: int, whole: bool) -> Iterable[str]:
-    if divergence.recorded is not None or divergence.live is not None:
+    if divergence.recorded or divergence.live not in (None, "null"):  # a call without a body is named in the headline
         yield short(f"  {divergence.path}", width)
         sides = ("-", divergence.recorded, divergence.whole_recorded), ("+", divergence.live, divergence.whole_live)
         for mark, text, all_of_it in sides:
