@@ -123,6 +123,8 @@ OP_RETRIEVAL: Final = "retrieval"
 OP_EXECUTE_TOOL: Final = "execute_tool"
 OP_INVOKE_AGENT: Final = "invoke_agent"
 OP_INVOKE_WORKFLOW: Final = "invoke_workflow"
+OP_REQUEST_STREAM: Final = "request_stream"
+"""Not of the conventions: a span around the request of a stream alone. Another span reports the call."""
 MODEL_OPERATIONS: Final = frozenset({OP_CHAT, OP_TEXT_COMPLETION, OP_GENERATE_CONTENT, OP_EMBEDDINGS})
 
 # -- ours: the run ------------------------------------------------------------------------------------------------------

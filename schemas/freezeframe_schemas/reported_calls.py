@@ -49,7 +49,7 @@ def reported_calls(spans: Sequence[SpanRecord]) -> list[ReportedCall]:
     plain = (span for span in spans if genai.EVENT_NAME not in span.attributes)
     steps = of_steps(spans)
     calls = (call for span in plain for call in _of_span(span, events[span.span_id]))
-    return [_with_step(call, steps.get(call.span.parent_span_id)) for call in calls]
+    return _with_answers_before([_with_step(call, steps.get(call.span.parent_span_id)) for call in calls])
 
 
 def _with_step(call: ReportedCall, step: Mapping[str, AttributeValue] | None) -> ReportedCall:
@@ -57,6 +57,50 @@ def _with_step(call: ReportedCall, step: Mapping[str, AttributeValue] | None) ->
     if not step or call.attributes.get(genai.INPUT_MESSAGES):
         return call
     return replace(call, attributes={**call.attributes, **step}, sources=(*call.sources, ("messages", "the step around it")))
+
+
+def _with_answers_before(calls: list[ReportedCall]) -> list[ReportedCall]:
+    """Return the calls; a request with results of tools that it does not ask for gets the answers that do, by their ids.
+
+    OpenLIT leaves such an answer out of the next request.
+    """
+    asked = (str(call.attributes.get(genai.INPUT_MESSAGES)) for call in calls)
+    alone = {number for number, text in enumerate(asked) if _RESULT in text and _ASKED not in text}
+    if not alone:
+        return calls
+    answers = {
+        str(part["id"]): message
+        for call in calls
+        for message in messages_of(call.attributes, genai.OUTPUT_MESSAGES)
+        for part in as_objects(message.get("parts"))
+        if part.get("type") == "tool_call" and part.get("id")
+    }
+    return [_with_answers(call, answers) if number in alone else call for number, call in enumerate(calls)]
+
+
+def _with_answers(call: ReportedCall, answers: Mapping[str, JsonObject]) -> ReportedCall:
+    messages: list[JsonObject] = []
+    placed: list[JsonObject] = []
+    for message in messages_of(call.attributes, genai.INPUT_MESSAGES):
+        parts = as_objects(message.get("parts"))
+        ids = (str(part.get("id")) for part in parts if part.get("type") == _RESULT)
+        answer = next((answers[call_id] for call_id in ids if call_id in answers), None)
+        if answer is not None and not any(answer is other for other in placed):
+            if messages and messages[-1].get("role") == "assistant":  # its text, without its calls
+                messages.pop()
+            messages.append(answer)
+            placed.append(answer)
+        messages.append(message)
+    if not placed:
+        return call
+    attributes = {**call.attributes, genai.INPUT_MESSAGES: dump([*messages])}
+    return replace(
+        call, attributes=attributes, sources=(*call.sources, ("calls of tools in the request", "the answers before"))
+    )
+
+
+_RESULT: Final = "tool_call_response"
+_ASKED: Final = '"tool_call"'
 
 
 def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ReportedCall]:

@@ -56,7 +56,7 @@ all calls are stored, and asked again, the verdict is *same in meaning, reconstr
 none got an answer. *error*: the class that is stored of a refused call. *no calls*: left to the instrumentation of the SDK.
 
 Not repaired: OpenLLMetry adds the tokens with which a stream of Anthropic begins to its final count, and sends the word
-`replies` for the messages of Haystack; MLflow sent nothing with these settings.
+`replies` for the messages of Haystack. MLflow sends by gRPC unless `OTEL_EXPORTER_OTLP_PROTOCOL` is `http/protobuf`.
 """
 
 

@@ -1,8 +1,11 @@
-"""Mastra's model calls, whose messages are on the step around each, as its exporter sent them."""
+"""Model calls whose messages are on other spans: on the step around each, as Mastra sends them, or on a call before."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+from bare_spans import bare_span
 
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_schemas import genai
@@ -10,7 +13,7 @@ from freezeframe_schemas.meaning import has_result, messages_of, request_meaning
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.reported_calls import ReportedCall, reported_calls
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire.document import as_objects
+from freezeframe_schemas.wire.document import JsonObject, as_objects
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "mastra-chat-native" / "001.traces.pb"
 TOOL = "execute_tool get_weather"
@@ -47,3 +50,23 @@ def test_a_result_that_no_span_of_a_tool_holds_is_lost_and_not_empty() -> None:
         if part["type"] == "tool_call_response"
     ]
     assert not has_result(part)
+
+
+def test_an_answer_that_a_sender_left_out_of_the_next_request_is_put_before_the_results_that_it_asked_for() -> None:
+    """Once, whether it kept the text that came with two calls or not. A result whose call no answer has stays alone."""
+    calls: list[JsonObject] = [{"type": "tool_call", "id": name, "name": "get", "arguments": {"at": name}} for name in "ab"]
+    results = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": name, "response": name}]} for name in "abz"]
+    text = {"type": "text", "content": "I look."}
+    question = {"role": "user", "parts": [{"type": "text", "content": "Where?"}]}
+    answer = json.dumps([{"role": "assistant", "parts": [text, *calls]}])
+    first = {genai.OPERATION_NAME: "chat", genai.INPUT_MESSAGES: json.dumps([question]), genai.OUTPUT_MESSAGES: answer}
+    for kept in ([], [{"role": "assistant", "parts": [text]}]):
+        later = {genai.OPERATION_NAME: "chat", genai.INPUT_MESSAGES: json.dumps([question, *kept, *results])}
+        _, second = reported_calls([bare_span(first), bare_span(later, span_id="3" * 16)])
+        assert asked(second) == [
+            {"role": "user", "text": "Where?"},
+            {"role": "assistant", "text": "I look."},
+            *({"call": "get", "arguments": {"at": name}} for name in "ab"),
+            *({"result": name} for name in "abz"),
+        ]
+        assert ("calls of tools in the request", "the answers before") in second.sources

@@ -211,6 +211,37 @@ def arbitrary_reports(draw: random.Random, number: int) -> list[SpanRecord]:
     return spans
 
 
+@pytest.mark.parametrize(
+    ("inner", "outer", "calls"),
+    [
+        ({genai.RESPONSE_ID: "a"}, {genai.RESPONSE_ID: "a"}, 1),
+        ({genai.RESPONSE_ID: "a"}, {genai.RESPONSE_ID: "b"}, 2),
+        ({}, {}, 1),
+        ({genai.USAGE_OUTPUT_TOKENS: 7}, {genai.USAGE_OUTPUT_TOKENS: 7}, 2),
+    ],
+)
+def test_two_spans_side_by_side_are_one_call_if_one_is_within_the_other_and_both_have_its_answer_or_none(
+    own: Store, inner: dict[str, AttributeValue], outer: dict[str, AttributeValue], calls: int
+) -> None:
+    """LangSmith writes the call of LangChain and that of the SDK so."""
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}])
+    spans = [
+        SpanRecord(
+            trace_id="1" * 32,
+            span_id=str(number) * 16,
+            parent_span_id="9" * 16,
+            name="chat",
+            start_time_unix_nano=10**18 + number,
+            end_time_unix_nano=10**18 + 100 - number,
+            attributes={genai.OPERATION_NAME: genai.OP_CHAT, genai.INPUT_MESSAGES: asked, **attributes},
+            scope=Scope(name="langsmith"),
+        )
+        for number, attributes in enumerate((outer, inner), 1)
+    ]
+    own.insert(spans, token="both")
+    assert own.query(f"SELECT count() FROM {own.database}.model_calls")[1] == [[calls]]
+
+
 def test_a_run_that_is_kept_keeps_its_calls(own: Store) -> None:
     """They are copied out of their day with its spans; what was blank next to them stays blank."""
     for number, spans in enumerate(decoded_batches("oaiagents-twice-oi")):

@@ -1,7 +1,9 @@
 """Join the spans and log records of other instrumentations that report the same model call, so that each call counts once.
 
 1. Within a run, a span and the one directly above it, or a log record and its span, report one call; unless two of one
-   instrumentation are below the same span: then each is a call, and that span reports none.
+   instrumentation are below the same span: then each is a call, and that span reports none. Of two with the same
+   response id, or with the same question and no answer, one of which begins and ends within the other, the other counts
+   as above it.
 2. Two reports of a service are one call, too, if they overlap in time, are of different instrumentations, and
 have the same response id; or, if one of them has none, the same tokens (if neither has any: the same requested
 model). The first of one goes with the first of the other, the second with the second.
@@ -207,21 +209,37 @@ def hidden(calls: Iterable[CallOfRun]) -> set[tuple[str, str, str]]:
 def _groups(reports: Sequence[CallReport]) -> Iterator[_Group]:
     """Yield the reports of each call, as far as parents show it (rule 1)."""
     by_id = {one.span_id: one for one in reports}
+    parents = _parents(by_id.values())
     seen: set[tuple[str, str]] = set()
     several: set[str] = set()
     for one in by_id.values():
-        (several.add(one.parent) if (one.parent, one.reporter) in seen else seen.add((one.parent, one.reporter)))
+        place = parents[one.span_id], one.reporter
+        (several.add(place[0]) if place in seen else seen.add(place))
     below: dict[str, list[CallReport]] = defaultdict(list)
     for one in by_id.values():
         top, passed = one, {one.span_id}
-        while (above := by_id.get(top.parent)) and top.parent not in several and top.parent not in passed:
+        while (above := by_id.get(parent := parents[top.span_id])) and parent not in several and parent not in passed:
             top = above
             passed.add(top.span_id)
-        below[min(passed) if top.parent in passed else top.span_id].append(one)
+        below[min(passed) if parent in passed else top.span_id].append(one)
     for top_id, members in below.items():
         if not any(one.span_id in several for one in members):
             top = by_id[top_id]
             yield _Group(members=members, outer=by_id.get(top.parent) if top.parent in several else None, top=top)
+
+
+def _parents(reports: Iterable[CallReport]) -> dict[str, str]:
+    """Return the id of the span above each report; that of its sibling around it, if this reports the same answer."""
+    around: dict[tuple[str, ...], CallReport] = {}
+    parents: dict[str, str] = {}
+    for one in sorted(reports, key=lambda one: (one.started_ns, -one.ended_ns, one.span_id)):
+        outer, values = one, one.values
+        failed = not values["output_preview"] and values["output_tokens"] is None
+        asked = values["input_preview"] if failed else ""
+        if one.parent and (values["response_id"] or asked):
+            outer = around.setdefault((one.parent, one.reporter, values["response_id"], asked), one)
+        parents[one.span_id] = outer.span_id if outer is not one and one.ended_ns <= outer.ended_ns else one.parent
+    return parents
 
 
 def _call(group: _Group) -> CallOfRun:

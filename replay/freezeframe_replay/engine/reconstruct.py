@@ -445,16 +445,18 @@ def _is_reported_again(first: ModelCall, call: ModelCall) -> bool:
     if not response_id or response_id != first.attributes.get(genai.RESPONSE_ID):
         return False
     # Some servers give every answer the same id.
-    answers = [list(map(same, contents_of(answer_parts(reported.attributes)))) for reported in (first, call)]
-    return answers[0] == answers[1]
+    return _answer_of(first) == _answer_of(call)
+
+
+def _answer_of(call: ModelCall) -> list[str]:
+    return [same(item) for item in contents_of(answer_parts(call.attributes))]
 
 
 def _is_wrapped_by(outer: ModelCall, inner: ModelCall, by_id: Mapping[str, SpanRecord]) -> bool:
     """Return whether an outer span only repeats the span `inner` below it."""
     if outer is inner or not outer.has_content:
         return False
-    repeats = outer.attributes.get(genai.OUTPUT_MESSAGES) == inner.attributes.get(genai.OUTPUT_MESSAGES)
-    return repeats and inner.span in spans_above(outer.span, by_id)
+    return inner.span in spans_above(outer.span, by_id) and _answer_of(outer) == _answer_of(inner)
 
 
 def spans_above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[SpanRecord]:

@@ -98,9 +98,11 @@ def _agree(call: ReportedCall, other: ReportedCall) -> bool:
 
 def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
     """Return whether a request of the trace begins with a request of the run and the answer that it got."""
-    prompts = [_texts_of(call) for call in reported_calls(spans)]
-    for call in reported_calls(run):
-        said, answer = _texts_of(call), _answer(call)
+    ids = {span.span_id for span in spans}
+    calls = reported_calls([*run, *spans])
+    prompts = [_texts_of(call) for call in calls if call.span.span_id in ids]
+    for call in calls:
+        said, answer = ([], []) if call.span.span_id in ids else (_texts_of(call), _answer(call))
         if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in prompts):
             return True
     return False

@@ -62,7 +62,7 @@ def _model_call(inputs: JsonObject, outputs: JsonObject, out: AttributeWriter) -
     out.messages(genai.INPUT_MESSAGES, _conversation(inputs.get("messages")))
     generations = as_list(outputs.get("generations"))
     first = as_objects(generations[0]) if generations else []
-    messages = [_generation(item) for item in first]
+    messages = [message for item in first if (message := _generation(item)).parts]  # none, if the call failed
     out.messages(genai.OUTPUT_MESSAGES, messages)
     reasons: list[JsonValue] = [as_object(item.get("generation_info")).get("finish_reason") for item in first]
     out.texts(genai.RESPONSE_FINISH_REASONS, reasons)

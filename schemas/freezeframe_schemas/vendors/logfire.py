@@ -7,10 +7,11 @@ Source: https://github.com/pydantic/logfire, logfire/_internal/integrations/llm_
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.vendors.dialect import Dialect, json_of
 from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -60,6 +61,35 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
         out.messages(genai.OUTPUT_MESSAGES, [read_message(message)])
     elif text := as_text(response.get("combined_chunk_content")):
         out.messages(genai.OUTPUT_MESSAGES, [read_message({"role": "assistant", "content": text})])
+
+
+# -- A streamed call is two of its spans -------------------------------------------------------------------------------
+# One is around the request, and holds no answer. The other is written when the stream has ended: a log record in the form of a
+# span without a duration, which repeats the request. That one is the call.
+
+
+def with_one_call_of_a_stream(span: SpanRecord) -> SpanRecord:
+    """Return the span around a stream's request as no call, and the one written at its end with the time that it took."""
+    if not span.scope.name.startswith(_PROVIDERS):
+        return span
+    if span.attributes.get("logfire.span_type") == "log":
+        took = span.attributes.get("duration")
+        if span.start_time_unix_nano < span.end_time_unix_nano or not isinstance(took, float) or not 0 < took < _DAY_S:
+            return span
+        return replace(span, start_time_unix_nano=max(0, span.end_time_unix_nano - int(took * 1e9)))
+    # Until 4.x it writes no operation.
+    operation = span.text(genai.OPERATION_NAME) or ("messages" in as_object(json_of(span, _REQUEST)) and genai.OP_CHAT)
+    failed = span.status_code is StatusCode.ERROR
+    if operation != genai.OP_CHAT or failed or not _ANSWERED.isdisjoint(span.attributes):
+        return span
+    return span.with_attributes({genai.OPERATION_NAME: genai.OP_REQUEST_STREAM, genai.NORMALISED_FROM: DIALECT.name})
+
+
+_PROVIDERS: Final = ("logfire.openai", "logfire.anthropic")
+_ANSWERED: Final = frozenset(
+    {genai.OUTPUT_MESSAGES, genai.RESPONSE_ID, genai.USAGE_OUTPUT_TOKENS, genai.RESPONSE_FINISH_REASONS, "response_data"}
+)
+_DAY_S: Final = 86_400
 
 
 DIALECT: Final = Dialect(name="logfire", fits=_fits, derive=_derive)

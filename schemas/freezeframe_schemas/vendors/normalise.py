@@ -1,7 +1,7 @@
 """Normalise: vendors' attributes to the pinned GenAI conventions, keeping the originals.
 
-Pure and idempotent: a derived value never replaces a sent one, and a normalised span is left alone. Anything
-that no dialect knows passes unchanged. Annotations become events: see `feedback`.
+Pure and idempotent: a derived value never replaces a sent one, but the operation of half a call (`logfire`). A normalised
+span is left alone, and anything that no dialect knows passes unchanged. Annotations become events: see `feedback`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 from freezeframe_schemas.vendors import DIALECTS, HISTORY
 from freezeframe_schemas.vendors.dialect import Dialect
 from freezeframe_schemas.vendors.feedback import with_evaluations
+from freezeframe_schemas.vendors.logfire import with_one_call_of_a_stream
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import parse
 
@@ -25,7 +26,9 @@ def normalise(span: SpanRecord) -> SpanRecord:
     """Return the span with the GenAI attributes that its vendor's attributes imply."""
     if genai.NORMALISED_FROM in span.attributes:
         return span
-    span = with_evaluations(span)
+    span = with_one_call_of_a_stream(with_evaluations(span))
+    if genai.NORMALISED_FROM in span.attributes:
+        return span
     changes: dict[str, AttributeValue] = {}
     source = ""
     for dialect in _dialects_of(span):

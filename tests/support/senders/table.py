@@ -87,7 +87,11 @@ _LANGSMITH: Final[Mapping[str, str]] = {
     "LANGSMITH_OTEL_ONLY": "true",
     "LANGSMITH_TRACING": "true",
 }
-_MLFLOW: Final[Mapping[str, str]] = {"MLFLOW_ENABLE_OTLP_EXPORTER": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
+_MLFLOW: Final[Mapping[str, str]] = {
+    "MLFLOW_ENABLE_OTLP_EXPORTER": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+}
 _LIBRARIES: Final = "clients.libraries"
 _AGENTS: Final[Mapping[str, str]] = {
     "openai": f"{_LIBRARIES}.openai:use_tools",
