@@ -64,8 +64,8 @@ def _with_answers_before(calls: list[ReportedCall]) -> list[ReportedCall]:
 
     OpenLIT leaves such an answer out of the next request.
     """
-    asked = (str(call.attributes.get(genai.INPUT_MESSAGES)) for call in calls)
-    alone = {number for number, text in enumerate(asked) if _RESULT in text and _ASKED not in text}
+    requests = (str(call.attributes.get(genai.INPUT_MESSAGES)) for call in calls)
+    alone = {number for number, text in enumerate(requests) if _RESULT in text and _CALL not in text}
     if not alone:
         return calls
     answers = {
@@ -100,7 +100,7 @@ def _with_answers(call: ReportedCall, answers: Mapping[str, JsonObject]) -> Repo
 
 
 _RESULT: Final = "tool_call_response"
-_ASKED: Final = '"tool_call"'
+_CALL: Final = '"tool_call"'
 
 
 def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ReportedCall]:

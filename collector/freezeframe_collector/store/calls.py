@@ -235,9 +235,9 @@ def _parents(reports: Iterable[CallReport]) -> dict[str, str]:
     for one in sorted(reports, key=lambda one: (one.started_ns, -one.ended_ns, one.span_id)):
         outer, values = one, one.values
         failed = not values["output_preview"] and values["output_tokens"] is None
-        asked = values["input_preview"] if failed else ""
-        if one.parent and (values["response_id"] or asked):
-            outer = around.setdefault((one.parent, one.reporter, values["response_id"], asked), one)
+        question = values["input_preview"] if failed else ""
+        if one.parent and (values["response_id"] or question):
+            outer = around.setdefault((one.parent, one.reporter, values["response_id"], question), one)
         parents[one.span_id] = outer.span_id if outer is not one and one.ended_ns <= outer.ended_ns else one.parent
     return parents
 
