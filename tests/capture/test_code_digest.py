@@ -68,6 +68,23 @@ def make(rate):
         return order * rate
     return inner
 
+HANDLERS = {}
+
+def register(function):
+    HANDLERS[function.__name__] = function
+    return function
+
+@register
+def first(order):
+    return order
+
+@register
+def second(order):
+    return order + 4
+
+def dispatch(order):
+    return HANDLERS["second"](order)
+
 made = make(2)
 unrelated = refund(1)
 """
@@ -136,6 +153,7 @@ def digest(folder: Path, name: str, **changes: tuple[str, str]) -> str:
         ("Stall.refund", "taxes", "self.size + 1", "self.size + 2"),
         ("Stall.refund", "taxes", "size = 2", "size = 3"),
         ("Shop.refund", "shop", "return self.scale", "return -self.scale"),
+        ("dispatch", "shop", "order + 4", "order + 5"),
         ("made", "shop", "order * rate", "order - rate"),
         ("made", "shop", "make(2)", "make(3)"),
     ],
@@ -156,6 +174,7 @@ def test_a_change_that_decides_changes_the_digest(name: str, file: str, old: str
         ("refund", "shop", "unrelated = refund(1)", "unrelated = refund(2)"),
         ("refund", "prices", "return 1", "return 2"),
         ("Shop.refund", "shop", "return 1", "return 2"),
+        ("first", "shop", "order + 4", "order + 5"),
     ],
 )
 def test_a_change_that_decides_nothing_leaves_the_digest(name: str, file: str, old: str, new: str, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ SERVICES: Final = {
     "collector": (
         "from freezeframe_collector.service import Service\n"
         "from freezeframe_collector.settings.config_file import load_config\n",
-        "Service(load_config(None, {}, {'service.data': 'data'}))\n",
+        "Service(load_config(None, {}, {'service.data': 'data', 'grpc.port': 0, 'http.port': 0, 'clickhouse.port': 0}))\n",
     ),
     "pages": (
         "from pathlib import Path\n"

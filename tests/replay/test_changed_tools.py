@@ -33,7 +33,10 @@ class Shop:
 
     @freezeframe.retriever
     def search(self, query):
-        return [{"id": 1, "content": query * self.rate}]
+        return [{"id": 1, "content": query * self.rate * self.size()}]
+
+    def size(self):
+        return 1
 
     def other(self):
         return 1
@@ -43,9 +46,13 @@ import freezeframe
 freezeframe.instrument()
 from shop import Shop, refund
 
+class Corner(Shop):
+    def size(self):
+        return 2
+
 @freezeframe.run
 def answer(question):
-    return [refund(7), len(Shop(2).search(question))]
+    return [refund(7), len(Corner(2).search(question))]
 
 if __name__ == "__main__":
     answer("where?")
@@ -68,9 +75,10 @@ def record(folder: Path, sources: Mapping[str, str] = SOURCES) -> Fixture:
         ("shop.py", "return price(order)", "return price(order) + 1", "tool refund (shop.py:5)"),
         ("prices.py", "RATE = 3", "RATE = 4", "tool refund (shop.py:5)"),
         ("shop.py", "query * self.rate", "query", "retrieval search (shop.py:13)"),
-        ("shop.py", "return 1", "return 2", None),
+        ("agent.py", "return 2", "return 3", "retrieval search (shop.py:13)"),
+        ("shop.py", "def other(self):\n        return 1", "def other(self):\n        return 2", None),
         ("shop.py", "\n@freezeframe.tool", "\n# Refunds.\n@freezeframe.tool", None),
-        ("agent.py", "len(Shop(2)", "len( Shop(2)", None),
+        ("agent.py", "len(Corner(2)", "len( Corner(2)", None),
     ],
 )
 @pytest.mark.proof

@@ -50,6 +50,8 @@ class FunctionCall:
     call_id: str | None = None
     functions: tuple[FunctionType, ...] = ()
     """The application's functions that answer the call."""
+    holder: type | None = None
+    """The class of a method's object."""
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Attributes of its span that are no part of the call itself."""
     changed: Changes | None = None
@@ -308,7 +310,7 @@ def _start(describe: Describe) -> Recording | None:
             request_body=Body(recorder.settings.max_body_bytes, call.body.encode()),
             call_id=call.call_id,
             facts=call.facts,
-            code=partial(code_of, call.functions) if call.functions else None,
+            code=partial(code_of, call.functions, call.holder) if call.functions else None,
         )
         run = current_place().run
         accesses = recorder.root.accesses() if run is None else run.accesses
@@ -440,7 +442,7 @@ def _call_of(call: FunctionCall) -> Call:
         lane=lane_of_call(),
         sequence=next(EXCHANGE_SEQUENCE),
         call_id=call.call_id,
-        code=partial(code_of, call.functions) if call.functions else None,
+        code=partial(code_of, call.functions, call.holder) if call.functions else None,
     )
 
 

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import dis
 import hashlib
-import inspect
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.accesses import shown_path
 from freezeframe.seams.functions.left_behind import enclosed
 from freezeframe.seams.functions.source_reach import digest_of, read_source
+from freezeframe.seams.unmarked.accesses import is_applications
 from freezeframe_schemas.exchange import FunctionCode
 from freezeframe_schemas.rebuilding import FIXED
 
 _SOURCE: Final = "source"
 _MAX_KEPT: Final = 2_000
+_MAX_WRAPPED: Final = 20
+_CALLED: Final = (FunctionType, partial)
+_TABLES: Final = (dict, list, tuple)
 _BEGUN_NS: Final = time.time_ns()
 _KNOWN: dict[tuple[str, CodeType, tuple[str, ...]], FunctionCode] = {}
 """A function's file (code of two files may be equal), its code and the values it holds -> its digest.
@@ -32,10 +36,10 @@ Servers create tools from the same code for each request.
 """
 
 
-def code_of(functions: Iterable[FunctionType]) -> FunctionCode | None:
-    """Return the code of the functions that answer a call, or None."""
+def code_of(functions: Iterable[FunctionType], holder: type | None = None) -> FunctionCode | None:
+    """Return the code of the functions that answer a call, or None. `holder` is the class of a method's object."""
     with guard("functions.code"):
-        found = [_code_of(function) for function in functions]
+        found = [_code_of(function, holder) for function in functions]
         if found:
             first = found[0]
             digests = sorted({each.digest for each in found})
@@ -49,20 +53,25 @@ def _joint(digests: Iterable[str]) -> str:
     return f"{text.partition(':')[0]}:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-def _code_of(function: FunctionType) -> FunctionCode:
+def _code_of(function: FunctionType, holder: type | None = None, around: frozenset[CodeType] = frozenset()) -> FunctionCode:
     code = function.__code__
-    held = tuple(_held(function))
-    key = code.co_filename, code, held
+    held = tuple(_held(function, around | {code}))
+    of = "" if holder is None or code.co_qualname.startswith(f"{holder.__qualname__}.") else holder.__qualname__
+    key = code.co_filename, code, (*held, of)
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) >= _MAX_KEPT:
             _KNOWN.clear()
-        known = FunctionCode(digest=_digest(function, held), file=shown_path(code.co_filename), line=code.co_firstlineno)
+        known = FunctionCode(
+            digest=_digest(function, held, None if not of else holder),
+            file=shown_path(code.co_filename),
+            line=code.co_firstlineno,
+        )
         _KNOWN[key] = known
     return known
 
 
-def _digest(function: FunctionType, held: tuple[str, ...]) -> str:
+def _digest(function: FunctionType, held: tuple[str, ...], holder: type | None) -> str:
     """Return the digest of a function's source, else of its byte code; empty if the file has changed since it was loaded."""
     code = function.__code__
     file = code.co_filename
@@ -70,7 +79,15 @@ def _digest(function: FunctionType, held: tuple[str, ...]) -> str:
     if source is not None:
         if Path(file).stat().st_mtime_ns > _BEGUN_NS and not _is_loaded_from(code, file):
             return ""
-        digest = digest_of(source, code.co_qualname, code.co_firstlineno, ",".join(held))
+        of = holder and read_source(getattr(sys.modules.get(holder.__module__), "__file__", None) or file)
+        digest = digest_of(
+            source,
+            code.co_qualname,
+            code.co_firstlineno,
+            ",".join(held),
+            names=_names_of(function),
+            of=(of, holder.__qualname__) if of and holder else None,
+        )
         if digest is not None:
             return f"{_SOURCE}:{digest}"
     text = "\n".join([*held, *_byte_code(code)])
@@ -103,16 +120,40 @@ def _byte_code(code: CodeType) -> Iterator[str]:
             yield f"{constant!a}"
 
 
-def _held(function: FunctionType) -> Iterator[str]:
-    """Yield the plain values that the factory of a module's function passed to it.
+def _held(function: FunctionType, around: frozenset[CodeType]) -> Iterator[str]:
+    """Yield the plain values that the factory of a module's function passed to it, and the code of the functions.
 
-    Those of a request do not count, nor do those that the function itself sets: they are state.
+    Values of a request do not count, nor do those that the function itself sets: they are state.
     """
     if not function.__closure__:
         return
-    own: Any = function.__globals__
     state = {step.argval for step in dis.get_instructions(function) if step.opname in ("STORE_DEREF", "DELETE_DEREF")}
-    if any(inspect.unwrap(value) is function for value in list(own.values()) if type(value) is FunctionType):
-        for name, value in zip(function.__code__.co_freevars, enclosed(function), strict=False):
-            if type(value) in FIXED and name not in state:
-                yield f"{name}={value!a}"
+    is_modules = bool(_names_of(function))
+    for name, value in zip(function.__code__.co_freevars, enclosed(function), strict=False):
+        if type(value) in FIXED and name not in state and is_modules:
+            yield f"{name}={value!a}"
+        inner = _behind(value)
+        if inner is not None and inner.__code__ not in around and is_applications(inner.__code__.co_filename, inner.__module__):
+            yield f"{name}={_code_of(inner, None, around).digest}"
+
+
+def _behind(value: object) -> FunctionType | None:
+    """Return the function behind wrappers, partial applications and methods."""
+    for _ in range(_MAX_WRAPPED):
+        if isinstance(value, partial):
+            value = value.func
+        elif isinstance(value, MethodType):
+            value = value.__func__
+        elif isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
+            value = value.__dict__["__wrapped__"]
+    return value if isinstance(value, FunctionType) else None
+
+
+def _names_of(function: FunctionType) -> list[str]:
+    """Return the names by which a function's own module calls it."""
+    own: dict[str, Any] = dict(function.__globals__)
+    names = [name for name, value in own.items() if type(value) in _CALLED and _behind(value) is function]
+    if names or function.__name__ == function.__qualname__ != "<lambda>":
+        return names
+    tables = {name: value.values() if type(value) is dict else value for name, value in own.items() if type(value) in _TABLES}
+    return [name for name, table in tables.items() if any(_behind(each) is function for each in table if type(each) in _CALLED)]

@@ -73,12 +73,19 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
         if kind is Kind.RETRIEVAL and bind.drops_self and args:
             with guard("functions.settings"):
                 arguments = with_settings(body, args[0])
-        if plain is None or switch.recorder() is None:
-            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=arguments, functions=functions)
         changed = None
-        with guard("functions.given"):
-            changed = watch_call(bind, left, args, kwargs, body, has_object=bind.drops_self)
-        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=arguments, functions=functions, changed=changed)
+        if plain is not None and switch.recorder() is not None:
+            with guard("functions.given"):
+                changed = watch_call(bind, left, args, kwargs, body, has_object=bind.drops_self)
+        return calls.FunctionCall(
+            kind=kind,
+            name=call_name,
+            seam=SEAM,
+            body=arguments,
+            functions=functions,
+            holder=type(args[0]) if bind.drops_self and args else None,
+            changed=changed,
+        )
 
     return watch(function, describe)
 

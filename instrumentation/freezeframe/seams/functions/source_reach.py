@@ -26,14 +26,14 @@ _MAX_IMPORTS: Final = 20
 """Files that a name is followed through; two files may import it from each other."""
 _NO_MEANING: Final = frozenset({"ctx", "kind", "type_comment", "type_ignores", "lineno", "col_offset"})
 """Fields of syntax trees that do not affect behaviour."""
-_MAKERS: Final = frozenset({"__init__", "__post_init__", "__new__", "model_post_init"})
-"""Methods that set up the state of an object's other methods."""
+_MUTATORS: Final = frozenset({"add", "append", "extend", "insert", "setdefault", "update"})
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPOUND: Final = (ast.If, ast.Try, ast.With, ast.AsyncWith)
-"""Statements whose inner statements are noted one by one. A loop counts as a whole."""
-Names = dict[str, list[ast.stmt]]
+"""Statements whose inner statements are noted one by one, with the head. A loop counts as a whole."""
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While, ast.Match)
+Names = dict[str, list[ast.AST]]
 
 
 class SourceFile:
@@ -43,6 +43,7 @@ class SourceFile:
         self.file = file
         self.tree = tree
         self.names = _names_of(tree.body)
+        self.changed = _changed_on_import(tree.body, self.names)
         self.stars = [each for each in tree.body if isinstance(each, ast.ImportFrom) and each.names[0].name == "*"]
 
     @property
@@ -74,7 +75,15 @@ def _read(file: str, _mtime_ns: int, size: int) -> SourceFile | None:
         return None
 
 
-def digest_of(source: SourceFile, qualname: str, line: int, held: str = "") -> str | None:
+def digest_of(
+    source: SourceFile,
+    qualname: str,
+    line: int,
+    held: str = "",
+    *,
+    names: Iterable[str] = (),
+    of: tuple[SourceFile, str] | None = None,
+) -> str | None:
     """Return a digest of a function and of the code it reaches; None if the file does not define it.
 
     It is the same for the same syntax: comments, layout, docstrings and places do not count, nor does Python's version.
@@ -84,11 +93,20 @@ def digest_of(source: SourceFile, qualname: str, line: int, held: str = "") -> s
         qualname: the function's.
         line: its first line, which distinguishes functions of one name.
         held: further significant values, as text.
+        names: of the file, by which it is called.
+        of: file and qualified name of the class of its object, if that is not the class that defines it.
     """
     found = _find(source.tree, qualname, line)
-    if found is None:
+    if not found:
         return None
-    reach = _Reach(source, *found)
+    kind = _find(of[0].tree, of[1], 0) if of is not None else ()
+    parts: list[_Part] = []
+    for node, around in found:
+        holder = around[0] if around and isinstance(around[0], ast.ClassDef) else None
+        parts.append(_Part(source, node, None if holder is None else (source, holder), around))
+        parts += [_Part(source, node, (of[0], each)) for each, _ in kind if of and isinstance(each, ast.ClassDef)]
+    parts += [_Part(source, each) for name in names for each in source.names.get(name, ())]
+    reach = _Reach(source, parts)
     text = "\n".join([held, *sorted(reach.texts())])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -116,18 +134,20 @@ class _Part:
 class _Reach:
     """Follows names, each definition once."""
 
-    def __init__(self, source: SourceFile, node: ast.AST, holder: ast.ClassDef | None, around: Sequence[ast.AST]) -> None:
+    def __init__(self, source: SourceFile, parts: Iterable[_Part]) -> None:
         self._home = source.root
-        self._waiting = deque([_Part(source, node, None if holder is None else (source, holder), around)])
-        self._seen: dict[int, ast.AST] = {}
+        self._waiting = deque(parts)
+        self._seen: dict[tuple[int, int], ast.AST] = {}
+        self._bodies: dict[int, Names] = {}
 
     def texts(self) -> Iterator[str]:
         """Yield each definition as text, in the form that `_write` makes."""
         while self._waiting and len(self._seen) < _MAX_PARTS:
             part = self._waiting.popleft()
-            if id(part.node) in self._seen:
+            place = id(part.node), 0 if part.holder is None else id(part.holder[1])
+            if place in self._seen:
                 continue
-            self._seen[id(part.node)] = part.node
+            self._seen[place] = part.node
             yield "".join(_write(part.node))
             local = dict(_imports_in(part.node))
             for name, chain in _free_names(part.node):
@@ -138,25 +158,37 @@ class _Reach:
             if part.holder is not None:
                 self._follow_methods(part, part.holder)
 
-    def _follow(self, found: Iterable[tuple[SourceFile, ast.stmt]]) -> None:
+    def _follow(self, found: Iterable[tuple[SourceFile, ast.AST]]) -> None:
         self._waiting.extend(_Part(source, statement) for source, statement in found)
 
     def _resolve(self, part: _Part, name: str, chain: Sequence[str]) -> None:
         for index, scope in enumerate(part.around):
-            if isinstance(scope, _Function) and (found := _names_of(scope.body).get(name)):
+            if isinstance(scope, ast.ClassDef):
+                inside = self._names_in(scope).get(name, ())
+                self._waiting.extend(_Part(part.source, each, part.holder, part.around[index:]) for each in inside)
+            elif isinstance(scope, _Function) and (found := self._names_in(scope).get(name)):
                 for statement in found:
                     if isinstance(statement, _IMPORTS):
                         self._follow(self._imported(part.source, statement, name, chain))
                     else:
                         self._waiting.append(_Part(part.source, statement, around=part.around[index:]))
                 return
-        self._follow(self._found(part.source, name, chain))
+        self._follow(self._found(part.source, name, chain, by=part.node))
 
-    def _found(self, source: SourceFile, name: str, chain: Sequence[str], depth: int = 0) -> list[tuple[SourceFile, ast.stmt]]:
-        """Return the statements that define a name of a file, each with the application's file that contains it."""
+    def _names_in(self, scope: ast.ClassDef | _Function) -> Names:
+        return self._bodies.get(id(scope)) or self._bodies.setdefault(id(scope), _names_of(scope.body))
+
+    def _found(
+        self, source: SourceFile, name: str, chain: Sequence[str], depth: int = 0, by: ast.AST | None = None
+    ) -> list[tuple[SourceFile, ast.AST]]:
+        """Return the statements that define a name of a file, each with the application's file that contains it.
+
+        What defines a table, and what adds to it (`by`), does not reach what others add.
+        """
         if depth > _MAX_IMPORTS:
             return []
-        found: list[tuple[SourceFile, ast.stmt]] = []
+        changes = [] if by in source.names.get(name, ()) else [each for each in source.changed.get(name, ()) if by not in each]
+        found: list[tuple[SourceFile, ast.AST]] = [(source, each) for change in changes for each in change]
         for statement in source.names.get(name, ()):
             if isinstance(statement, _IMPORTS):
                 found += self._imported(source, statement, name, chain, depth)
@@ -166,7 +198,7 @@ class _Reach:
             there = self._module(source, _path_of(star), star.level)
             if there is not None and not found:
                 found = self._found(there, name, chain, depth + 1)
-        return found
+        return found or [(source, each) for each in source.names.get("__getattr__", ())]
 
     def _imported(
         self,
@@ -175,7 +207,7 @@ class _Reach:
         name: str,
         chain: Sequence[str],
         depth: int = 0,
-    ) -> list[tuple[SourceFile, ast.stmt]]:
+    ) -> list[tuple[SourceFile, ast.AST]]:
         alias = next((each for each in statement.names if _bound_by(each, statement) == name), None)
         if alias is None:
             return []
@@ -188,7 +220,7 @@ class _Reach:
 
     def _of_module(
         self, source: SourceFile, path: list[str], level: int, chain: Sequence[str], depth: int
-    ) -> list[tuple[SourceFile, ast.stmt]]:
+    ) -> list[tuple[SourceFile, ast.AST]]:
         """Follow ``chain`` of a module: ``shop.prices.rate`` is the name ``rate`` of the module ``prices`` of ``shop``."""
         for index, name in enumerate(chain):
             module = self._module(source, path, level)
@@ -198,11 +230,12 @@ class _Reach:
         return []
 
     def _follow_methods(self, part: _Part, holder: _Class) -> None:
-        used = {each.attr for each in ast.walk(part.node) if isinstance(each, ast.Attribute)} | _MAKERS
+        used = {each.attr for each in ast.walk(part.node) if isinstance(each, ast.Attribute)} | {"model_post_init"}
         for source, each in self._bases(*holder):
-            for name, statements in _names_of(each.body).items():
-                if name in used:
-                    self._waiting.extend(_Part(source, one, holder) for one in statements)
+            self._waiting.extend(_Part(source, one) for one in (*each.decorator_list, *each.keywords))
+            for name, statements in self._names_in(each).items():
+                if name in used or (name.startswith("__") and name.endswith("__")):
+                    self._waiting.extend(_Part(source, one, holder, (each,)) for one in statements)
 
     def _bases(self, source: SourceFile, holder: ast.ClassDef, depth: int = 0) -> Iterator[_Class]:
         yield source, holder
@@ -247,15 +280,11 @@ def _bound_by(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> str:
 # -- definitions and names ------------------------------------------------------------------------------------------------
 
 
-def _find(tree: ast.Module, qualname: str, line: int) -> tuple[ast.AST, ast.ClassDef | None, Sequence[ast.AST]] | None:
-    """Return a function's definition, the class that it is a method of, and the scopes around it, the innermost first."""
+def _find(tree: ast.Module, qualname: str, line: int) -> Sequence[tuple[ast.AST, Sequence[ast.AST]]]:
+    """Return the definitions of this name at a line (several lambdas), each with the scopes around it, the innermost first."""
     path = [name for name in qualname.split(".") if name != "<locals>"]
     found = list(_defined(tree, path, ()))
-    if not found:
-        return None
-    node, around = next((each for each in found if _first_line(each[0]) == line), found[-1])
-    holder = around[0] if around and isinstance(around[0], ast.ClassDef) else None
-    return node, holder, around
+    return [each for each in found if _first_line(each[0]) == line] or found[-1:]
 
 
 def _defined(scope: ast.AST, path: Sequence[str], around: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, Sequence[ast.AST]]]:
@@ -289,14 +318,58 @@ def _names_of(body: Iterable[ast.stmt]) -> Names:
     names: Names = {}
     for statement in body:
         if isinstance(statement, _COMPOUND):
-            inner = [each for field in ("body", "orelse", "finalbody") for each in getattr(statement, field, ())]
-            inner += [each for handler in getattr(statement, "handlers", ()) for each in handler.body]
-            for name, found in _names_of(inner).items():
-                names.setdefault(name, []).extend(found)
+            head = [each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.expr | ast.withitem)]
+            head += [each.type for each in getattr(statement, "handlers", ()) if each.type is not None]
+            for name, found in _names_of(_within(statement)).items():
+                names.setdefault(name, []).extend((*found, *head))
+            for name in _stored(head):
+                names.setdefault(name, []).extend(head)
             continue
         for name in _defined_by(statement):
             names.setdefault(name, []).append(statement)
     return names
+
+
+def _within(statement: ast.stmt) -> list[ast.stmt]:
+    inner = [each for field in ("body", "orelse", "finalbody") for each in getattr(statement, field, ())]
+    return inner + [each for handler in getattr(statement, "handlers", ()) for each in handler.body]
+
+
+def _changed_on_import(body: Iterable[ast.stmt], names: Names) -> dict[str, list[tuple[ast.AST, ast.AST]]]:
+    """Return the names that functions change when a module's statements call them -> pairs of function and statement.
+
+    ``@register`` adds a function to a table, ``@area.register`` one to a function's kinds, ``begin()`` sets a global.
+    """
+    changed: dict[str, list[tuple[ast.AST, ast.AST]]] = {}
+    for statement in body:
+        if isinstance(statement, _COMPOUND):
+            for name, found in _changed_on_import(_within(statement), names).items():
+                changed.setdefault(name, []).extend(found)
+            continue
+        defines = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for each in (
+            statement.decorator_list if defines else [each for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        ):
+            called = each.func if isinstance(each, ast.Call) else each
+            for name in _base_names(called):
+                for function in names.get(name, ()):
+                    if isinstance(function, _Function):
+                        outer = _changed_by(function) if isinstance(called, ast.Name) else {name}
+                        for one in outer:
+                            changed.setdefault(one, []).append((function if one != name else statement, statement))
+    return changed
+
+
+def _changed_by(function: _Function) -> set[str]:
+    """Return the names outside a function that it sets, or whose value it changes."""
+    own = set(_stored(function.body))
+    changed = {name for each in ast.walk(function) if isinstance(each, ast.Global) for name in each.names}
+    for each in ast.walk(function):
+        if isinstance(each, ast.Subscript | ast.Attribute) and isinstance(each.ctx, ast.Store | ast.Del):
+            changed.update(_base_names(each))
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _MUTATORS:
+            changed.update(_base_names(each.func))
+    return changed - own - {each.arg for each in function.args.args}
 
 
 def _defined_by(statement: ast.stmt) -> set[str]:
@@ -304,14 +377,15 @@ def _defined_by(statement: ast.stmt) -> set[str]:
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {_bound_by(each, statement) for each in statement.names}
+    walrus = {each.target.id for each in ast.walk(statement) if isinstance(each, ast.NamedExpr)}
     if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete):
         targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-        return {name for target in targets for name in _base_names(target)}
+        return walrus | {name for target in targets for name in _base_names(target)}
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):  # ``TABLE.update(...)``
-        return set(_base_names(statement.value.func)) if isinstance(statement.value.func, ast.Attribute) else set()
-    if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
-        return set(_stored([statement])) | {name for each in statement.body for name in _defined_by(each)}
-    return {each for each in (getattr(getattr(statement, "name", None), "id", None),) if each}  # ``type X = ...``
+        return walrus | set(_base_names(statement.value.func) if isinstance(statement.value.func, ast.Attribute) else ())
+    if isinstance(statement, _LOOPS):
+        return set(_stored([statement])) | {name for each in getattr(statement, "body", ()) for name in _defined_by(each)}
+    return walrus | {each for each in (getattr(getattr(statement, "name", None), "id", None),) if each}  # ``type X = ...``
 
 
 def _base_names(target: ast.AST | None) -> Iterator[str]:
