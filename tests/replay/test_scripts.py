@@ -68,6 +68,8 @@ def record(
     ours, its = os.openpty() if terminal else os.pipe()
     with open(ours if terminal else its, "wb", buffering=0) as keys:
         keys.write("".join(f"{line}\n" for line in typed).encode())
+        if not terminal:
+            keys.close()
         done = subprocess.run(
             [sys.executable, "agent.py", *arguments],
             cwd=folder,
@@ -194,6 +196,64 @@ def test_a_replay_types_what_was_typed(mark: str, terminal: bool, tmp_path: Path
     assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
     asked = [step.exchange.name for step in run.steps].count("input")
     assert asked == (3 if mark or terminal else 0)
+
+
+READ = """
+import fileinput, io, json, sys
+from sys import stdin
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(text):
+    return len(text)
+
+@freezeframe.run
+def answer():
+    {body}
+
+first = stdin.readline()
+assert first in ("before\\n", "")
+answer()
+"""
+STDIN = {
+    "lines": "for line in sys.stdin: look(line)",
+    "the first line, and later the rest": "look(sys.stdin.readline()); look(sys.stdin.read())",
+    "pieces": "look(sys.stdin.read(3)); look(sys.stdin.readline(2))",
+    "a list of lines": "return [look(line) for line in sys.stdin.readlines()]",
+    "a name that was imported": "return [look(line) for line in stdin]",
+    "JSON": 'look(json.load(sys.stdin) if sys.stdin.readline() == "x" else "")',
+    "lines after input()": "look(input()); return [look(line) for line in sys.stdin]",
+    "fileinput": 'return [look(line) for line in fileinput.input("-")]',
+    "in a with block": "with sys.stdin as lines: return look(next(lines))",
+    "bytes": "look(sys.stdin.buffer.readline()); return [look(line) for line in sys.stdin.buffer]",
+    "another stream around its bytes": 'return look(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8").read())',
+    "another stream around what it detached": "return look(io.TextIOWrapper(sys.stdin.detach()).read())",
+    "a piece into a buffer": "held = bytearray(4); look(str(sys.stdin.buffer.readinto(held))); look(bytes(held))",
+    "too many lines": "for line in sys.stdin: pass\n    return look(line)",
+}
+
+
+@pytest.mark.parametrize("way", STDIN)
+def test_a_replay_gives_a_marked_run_the_standard_input_that_it_read(way: str, tmp_path: Path) -> None:
+    """What the program read before the run is not the run's. A replay's own standard input is empty."""
+    typed = ["before", *(str(number) for number in range(300 if way == "too many lines" else 3))]
+    *_, run = record(tmp_path, READ.format(body=STDIN[way]), typed=typed)
+    assert any(step.exchange.name.startswith("stdin.") for step in run.steps)
+    assert any("reads over 200 times from standard input" in gap for gap in run.gaps) == (way == "too many lines")
+    if way != "too many lines":
+        report = reenact(run, cwd=tmp_path)
+        assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
+
+
+@pytest.mark.parametrize(
+    "early", ["import sys; first = sys.stdin.readline()", "from sys import stdin; first = stdin.readline()"]
+)
+@pytest.mark.parametrize("mark", ["@freezeframe.run", "@freezeframe.tool"])
+def test_a_program_that_read_ahead_before_capture_began_loses_nothing(early: str, mark: str, tmp_path: Path) -> None:
+    body = f"freezeframe.instrument()\n{mark}\ndef rest(): return sys.stdin.read()\nprint(rest())"
+    [run] = record(tmp_path, f"{early}\nimport sys, freezeframe\n{body}", typed=["one", "two", "three"])
+    assert "two\\nthree\\n" in str(run.entry.output)
 
 
 VARIABLES = """

@@ -1,7 +1,7 @@
 """A program's standard input, output and exit status: part of the input and the outcome of a whole process.
 
-Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is watched below
-Python's own buffer, and left alone on a terminal. A process never learns its exit status:
+Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is what the program reads of
+it (`seams.typed_input`), and left alone on a terminal. A process never learns its exit status:
 Python handles a ``SystemExit`` before anything else can see it. So we watch ``sys.exit``, which argparse, click
 and most programs call. If the application's source shows that it may end in another way, or write bytes that
 bypass the text layer, these parts are recorded as unknown.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from freezeframe._guard import guard
 from freezeframe.context.program import loaded_modules
+from freezeframe.seams import typed_input
 from freezeframe.seams.unmarked.accesses import is_applications
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ class StandardStreams:
     def __init__(self) -> None:
         self._printed: list[str] | None = None
         self._room = _LIMIT
-        self._read: _Listening | None = None
+        self._read: bytearray | None = None
         self._stdout: Any = None
-        self._stdin: Any = None
         self._exit: Any = None
         self._status: int | None = None
 
@@ -71,7 +71,7 @@ class StandardStreams:
     @property
     def read(self) -> str | bytes | None:
         """Return the data read from standard input; None if there was none, or too much."""
-        text = None if self._read is None else self._read.heard
+        text = self._read
         if not text or len(text) > _LIMIT:
             return None
         try:
@@ -96,10 +96,7 @@ class StandardStreams:
             with contextlib.suppress(AttributeError):
                 del self._stdout.write
             self._stdout = None
-        if self._stdin is not None and isinstance(getattr(sys.stdin, "buffer", None), io.BufferedReader):
-            if cast("Any", sys.stdin.buffer).raw is self._read:
-                sys.stdin = self._stdin
-            self._stdin = None
+        typed_input.watch(None)
 
     def note_printed(self, text: str) -> None:
         """Note text on standard output, if that is watched."""
@@ -123,15 +120,12 @@ class StandardStreams:
         self._stdout = stdout
 
     def _listen_to_stdin(self) -> None:
-        stdin: Any = sys.stdin
-        buffer = getattr(stdin, "buffer", None)
-        if not isinstance(stdin, io.TextIOWrapper) or not isinstance(buffer, io.BufferedReader) or stdin.isatty():
-            return
-        self._read = _Listening(buffer.raw)
-        self._stdin = stdin
-        sys.stdin = io.TextIOWrapper(
-            io.BufferedReader(self._read), encoding=stdin.encoding, errors=stdin.errors, line_buffering=stdin.line_buffering
-        )
+        if typed_input.watch(self._note_read):
+            self._read = bytearray()
+
+    def _note_read(self, data: bytes) -> None:
+        if self._read is not None and len(self._read) <= _LIMIT:
+            self._read += data
 
     def _listen_to_exit(self) -> None:
         original = sys.exit
@@ -162,33 +156,3 @@ def application_texts() -> Iterator[bytes]:
             yield Path(file).read_bytes()
     if script is None:
         yield " ".join(sys.orig_argv).encode(errors="replace")
-
-
-class _Listening(io.RawIOBase):
-    """A raw stream that keeps the data read from another."""
-
-    def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw: Any = raw
-        self.heard = bytearray()
-        self.name = getattr(raw, "name", "<stdin>")
-        self.mode = "rb"
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        count = self._raw.readinto(buffer)
-        if count and len(self.heard) <= _LIMIT:
-            self.heard += memoryview(buffer)[:count]
-        return count
-
-    def fileno(self) -> int:
-        return self._raw.fileno()
-
-    def isatty(self) -> bool:
-        return self._raw.isatty()
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._raw.close()

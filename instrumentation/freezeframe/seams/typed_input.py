@@ -1,21 +1,26 @@
-"""`input()`: what a person types, recorded as a call of a tool named ``input``, which a replay answers.
+"""Input that a run reads: `input()`, typed by a person, and `sys.stdin`, each read recorded as a call of a tool of that name.
 
-Of a script that is a run as a whole, input that is not typed at a terminal is a part of the entry point's input
-(`runs.streams`); a marked run has no other record of it. Debuggers and consoles ask for commands: those are not recorded.
+A replay answers them. Of a script that is a run as a whole, input that is not typed at a terminal is a part of the entry
+point's input (`runs.streams`); a marked run has no other record of it. Debuggers and consoles ask for commands: those are not
+recorded. Reads of a marked run after the first `_MAX_READS` are a gap.
 """
 
 from __future__ import annotations
 
 import builtins
+import io
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from freezeframe._guard import guard
 from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
+from freezeframe.seams.unmarked import accesses
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.gaps import GapKind
 
 if TYPE_CHECKING:
     from freezeframe.seams.recorder.patching import Patches
@@ -23,12 +28,16 @@ if TYPE_CHECKING:
 SEAM: Final = "input"
 _CONSOLES: Final = frozenset({"cmd", "code", "pdb"})
 _ASKER: Final = 3
-"""Frames from `_is_of_run` up to the caller of `input`."""
+"""Frames from `_is_of_run` up to the caller of `input`, or of a method of `sys.stdin`."""
+_MAX_READS: Final = 200
+"""Of one marked run: each is a step."""
+_STDIN: Final = "standard input"
 
 
 def install(patches: Patches) -> None:
-    """Replace `input`."""
+    """Replace `input`, and `sys.stdin` wherever a module holds it."""
     patches.around(builtins, "input", _ask)
+    patches.everywhere(sys, {"stdin": _watched(sys.stdin)})
 
 
 def _ask(original: Any, prompt: object = "", /) -> str:
@@ -60,3 +69,133 @@ def _is_of_run() -> bool:
             return switch.typed() == "everywhere" or (is_marked and switch.typed() == "in runs")
         return is_marked or (ACTIVITY.is_process and sys.stdin.isatty())
     return False
+
+
+def watch(receive: Callable[[bytes], None] | None) -> bool:
+    """Call `receive` with all data that the program reads from standard input; return False if that is a terminal, or none."""
+    is_watched = isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty()
+    _Stream.receive = staticmethod(receive) if is_watched and receive is not None else None
+    return is_watched
+
+
+def _read(reader: Any, name: str, *size: int | None) -> Any:
+    """Return what a method of standard input reads; in a replay, what it read. For `_ASKER`, called by that method itself."""
+    stream = object.__getattribute__(reader, "_stream")
+    sizes = [number for number in size if number is not None and number >= 0]
+
+    def read() -> Any:
+        return getattr(stream, name)(*sizes)
+
+    if not _is_of_run() or current_place().inside_call or not _may_be_step():
+        with guard("stdin.import"):
+            accesses.note_import(GapKind.INPUT_CHANGED, "reads from", _STDIN)
+        data = read()
+    else:
+        data = calls.run(lambda: calls.FunctionCall.of(Kind.TOOL, SEAM, f"stdin.{name}", *sizes, kwargs={}), read)
+    if _Stream.receive is not None:
+        with guard("stdin.watch"):
+            for piece in data if isinstance(data, list) else [data]:
+                _Stream.receive(piece.encode(stream.encoding, stream.errors) if isinstance(piece, str) else piece or b"")
+    return data
+
+
+def _may_be_step() -> bool:
+    run = current_place().run
+    if run is None:
+        return True
+    run.accesses.looked[_STDIN] += 1
+    if run.accesses.looked[_STDIN] <= _MAX_READS:
+        return True
+    accesses.note(GapKind.INPUT_CHANGED, f"reads over {_MAX_READS} times", f"from {_STDIN}")
+    return False
+
+
+class _Stream:
+    """Another stream, with its reads recorded.
+
+    Never initialised as a stream of its own: the other one may have read ahead, and the program may hold it.
+    """
+
+    receive: ClassVar[Callable[[bytes], None] | None] = None
+    """Receiver of the data that the program reads."""
+
+    def __init__(self, stream: Any) -> None:
+        object.__setattr__(self, "_stream", stream)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in (_OWN_OF_BYTES if type(self) is _Bytes else _OWN):
+            return object.__getattribute__(self, name)
+        return _watched(getattr(object.__getattribute__(self, "_stream"), name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(object.__getattribute__(self, "_stream"), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(object.__getattribute__(self, "_stream"), name)
+
+    def __repr__(self) -> str:
+        return repr(object.__getattribute__(self, "_stream"))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        object.__getattribute__(self, "_stream").close()
+
+    def __del__(self) -> None:
+        """Do nothing: the stream is not ours to close."""
+
+    def __next__(self) -> Any:
+        line = _read(self, "readline")
+        if not line:
+            raise StopIteration
+        return line
+
+    def read(self, size: int | None = -1, /) -> Any:
+        return _read(self, "read", size)
+
+    def readline(self, size: int | None = -1, /) -> Any:
+        return _read(self, "readline", size)
+
+    def readlines(self, hint: int | None = -1, /) -> Any:
+        return _read(self, "readlines", hint)
+
+    def detach(self) -> Any:
+        return _watched(object.__getattribute__(self, "_stream").detach())
+
+
+class _Text(_Stream, io.TextIOWrapper):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
+    """A text stream."""
+
+
+class _Bytes(_Stream, io.BufferedReader):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
+    """The buffer of one."""
+
+    def read1(self, size: int = -1, /) -> Any:
+        return _read(self, "read1", size)
+
+    def readinto(self, buffer: Any, /) -> int:
+        return _put(buffer, _read(self, "read", memoryview(buffer).nbytes))
+
+    def readinto1(self, buffer: Any, /) -> int:
+        return _put(buffer, _read(self, "read1", memoryview(buffer).nbytes))
+
+
+def _watched(found: Any) -> Any:
+    kind = _KINDS.get(type(found))
+    return found if kind is None else kind(found)
+
+
+def _put(buffer: Any, data: bytes) -> int:
+    memoryview(buffer).cast("B")[: len(data)] = data
+    return len(data)
+
+
+_KINDS: Final = {io.TextIOWrapper: _Text, io.BufferedReader: _Bytes}
+_OWN: Final = frozenset(
+    {"__class__", "__enter__", "__exit__", "__iter__", "__next__", "detach", "read", "readline", "readlines"}
+)
+_OWN_OF_BYTES: Final = _OWN | {"read1", "readinto", "readinto1"}
