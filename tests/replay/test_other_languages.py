@@ -92,6 +92,28 @@ def test_an_sdk_of_npm_is_recorded_and_replayed_whole_and_streamed_with_its_tool
     assert "Where is the other?" in str(served.report().divergences[0].live)
 
 
+CLIENTS = ["fetch", "node:http", "axios", "got", "undici", "node-fetch"]
+SDKS = ["gemini", "langchain", "agents-chat", "agents-responses", "ollama", "cohere"]
+
+
+@pytest.mark.parametrize("client", CLIENTS + SDKS)
+def test_a_client_of_node_is_recorded_and_replayed_identical_and_its_random_tool_does_not_run_again(
+    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["node", str(node_folder() / "clients.mjs"), client, QUESTION]
+    ran = tmp_path / "ran"
+    run, printed = record(command, tmp_path, monkeypatch, {"TOOLS_RUN": str(ran)})
+    assert [exchange.kind for exchange in run.exchanges] == [Kind.MODEL] * 3
+    assert len(ran.read_text().splitlines()) == 1
+    served, done = serve(freeze(run), command, TOOLS_RUN=str(ran))
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    assert verdict(served.report()) is Verdict.IDENTICAL, headline(served.report())
+    assert (served.tools.asked, len(served.report().served)) == ({"track"}, 4)
+    assert len(ran.read_text().splitlines()) == 1
+    served, done = serve(freeze(run), [*command[:-1], "Where is the other?"], TOOLS_RUN=str(ran))
+    assert (done.returncode, len(served.report().served)) == (1, 0)
+
+
 def test_a_tool_that_the_programs_own_telemetry_told_of_is_answered_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

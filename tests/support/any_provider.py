@@ -14,6 +14,9 @@ from freezeframe_schemas.exchange import Request, Response
 from freezeframe_schemas.wire import find_dialect
 from freezeframe_schemas.wire.answer import Answer, ToolCall
 
+_OWN_HOSTS = {"/api/chat": "http://127.0.0.1:11434", "/v2/chat": "https://api.cohere.com"}
+"""Paths that mean nothing on another host -> theirs."""
+
 
 class AnyProvider(LoopbackProvider):
     """The server; `asked` counts what came."""
@@ -26,7 +29,8 @@ class AnyProvider(LoopbackProvider):
     def variables(self) -> dict[str, str]:
         """Return what leads SDKs here."""
         keys = {"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}
-        return {**keys, "OPENAI_BASE_URL": f"{self.url}/v1", "ANTHROPIC_BASE_URL": self.url}
+        hosts = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST", "CO_API_URL")
+        return {**keys, "OPENAI_BASE_URL": f"{self.url}/v1", **dict.fromkeys(hosts, self.url)}
 
     def answer(self, request: Request) -> Response:
         """Return the answer: a call of the first tool offered, until the request holds a result of one."""
@@ -48,7 +52,7 @@ class _Handler(QuietHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        url = f"{self.provider.url}{self.path}"
+        url = f"{_OWN_HOSTS.get(self.path, self.provider.url)}{self.path}"
         answer = self.provider.answer(Request(method="POST", url=url, headers=tuple(self.headers.items()), body=body))
         self.send_response(answer.status or 200)
         for name, value in answer.headers:

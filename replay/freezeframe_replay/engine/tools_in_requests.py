@@ -42,15 +42,11 @@ def tools_in_requests(steps: Sequence[Step]) -> Iterator[Exchange]:
         calls = (part for part in answer_parts(messages[place]) if part.get("type") == "tool_call")
         for number, part in enumerate(calls):
             call_id, name = part.get("id"), as_text(part.get("name")) or ""
-            # Some APIs have no ids: their results are in the order of the calls.
-            nth = 0 if call_id else without_id
-            without_id += not call_id
-            found = (
-                fitting[nth]
-                for later in results[place + 1 :]
-                if len(fitting := [r for r in later if r.get("id") == call_id]) > nth
-            )
-            result = next(found, None)
+            result = next((r for later in results[place + 1 :] for r in later if call_id and r.get("id") == call_id), None)
+            if result is None:  # some APIs have no ids in their requests: results are in the order of the calls
+                nth, without_id = without_id, without_id + 1
+                unnamed = ([r for r in later if not r.get("id")] for later in results[place + 1 :])
+                result = next((fitting[nth] for fitting in unnamed if len(fitting) > nth), None)
             if result is not None and name not in reported:
                 yield _tool(exchange, f"{exchange.span_id}:{number}", part, name, result)
 

@@ -44,7 +44,7 @@ from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.wire.document import as_integer, as_object, as_text, dump, parse
 from freezeframe_schemas.wire.encoding import decode_body
-from freezeframe_schemas.wire.registry import PROVIDERS
+from freezeframe_schemas.wire.registry import NEEDS_ITS_HOST, PROVIDERS, find_dialect, find_provider
 
 _PIECE_BYTES: Final = 64 * 1024
 _TIMEOUT_S: Final = 600.0
@@ -279,6 +279,17 @@ class _Handler(LoopbackHandler):
         url = self.url_of(self.target)
         return None if urlsplit(url).netloc == self.headers.get("host") and not self.target.startswith("http") else url
 
+    def _meant(self, url: str) -> str:
+        """Return the URL that is recorded: at the provider's own address, if its paths mean nothing at the one of `url`.
+
+        A replay finds the call there, too.
+        """
+        name, _, rest = self.target.removeprefix(AT_PREFIX).partition("/")
+        if not self.target.startswith(AT_PREFIX) or name not in NEEDS_ITS_HOST or find_dialect(self.command, url) is not None:
+            return url
+        own = f"{find_provider(name).origin}/{rest}"
+        return url if find_dialect(self.command, own) is None else own
+
     def _hear(self, body: bytes) -> None:
         data = decode_body(body, tuple(self.headers.items()))
         if "json" in self.headers.get("content-type", ""):
@@ -291,7 +302,7 @@ class _Handler(LoopbackHandler):
         """Send a request on; record it once its answer has ended in any way."""
         recorder = self._proxy.recorder
         headers = [pair for pair in self.headers.items() if pair[0].lower() != "proxy-authorization"]  # our token
-        request = clean_request(self.command, url, headers)
+        request = clean_request(self.command, self._meant(url), headers)
         subject = http_seam.subject_of(request, body)
         request_body = Body(self._proxy.limit_bytes, body)
         lane = self.headers.get(LANE_HEADER)
