@@ -304,5 +304,4 @@ class _Reserved:
         """Do nothing: the room is taken."""
 
     def __exit__(self, *exception: object) -> None:
-        """Release it."""
         self._budget.give_back(self._size_bytes)

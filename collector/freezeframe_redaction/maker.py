@@ -40,7 +40,6 @@ class Maker:
         """Surrogates of several values."""
 
     def make(self, class_: str, kind: str, value: str) -> str:
-        """Return the surrogate of a value."""
         wanted = (class_, kind, value)
         made = self._made.get(wanted)
         if made is None:

@@ -23,8 +23,6 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryReport:
-    """One library of this environment."""
-
     library: str
     version: str
     state: State

@@ -205,7 +205,6 @@ def instrument(
 
 
 def active_handle() -> Handle | None:
-    """Return the handle of the instrumentation that is on."""
     return _active
 
 
@@ -345,7 +344,6 @@ def record_replay(file: str, *, service_name: str, root: Root) -> None:
 
 
 def make_exporter(settings: Settings) -> Exporter:
-    """Return the exporter that the settings ask for."""
     if settings.file is not None:
         from freezeframe.export.file import FileExporter
 

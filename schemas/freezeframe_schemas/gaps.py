@@ -19,8 +19,6 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class GapKind(StrEnum):
-    """Kind of a gap."""
-
     ORPHAN_SPANS = "orphan_spans"
     EXCHANGES_LOST = "exchanges_lost"
     """The run made more exchanges than it has spans for."""

@@ -45,7 +45,6 @@ class RunStatus(StrEnum):
 
     @property
     def word(self) -> str:
-        """Return the status in words."""
         return "failed" if self is RunStatus.FAILED else self.value
 
 

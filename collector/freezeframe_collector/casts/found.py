@@ -32,7 +32,6 @@ class Found:
 
     @property
     def run(self) -> RunKey:
-        """Return the run of the cast."""
         return self.tenant, self.trace_id
 
 

@@ -137,9 +137,7 @@ class Encoder(Protocol):
         """Return the compressed data that is ready."""
         ...
 
-    def flush(self) -> bytes:
-        """Return the rest."""
-        ...
+    def flush(self) -> bytes: ...
 
 
 class _Lz4Encoder:

@@ -37,8 +37,6 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedStatement:
-    """One statement, and its result."""
-
     time_ms: int
     user: str
     address: str

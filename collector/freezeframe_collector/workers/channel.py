@@ -159,7 +159,6 @@ def unpack_busy(data: bytes) -> BusyError:
 
 
 def pack_finding(run: RunKey, number: int, sealed: bytes) -> bytes:
-    """Return a finding as bytes, with its number in its run."""
     tenant, trace_id = (text.encode() for text in run)
     return _CAST.pack(number, len(tenant), len(trace_id)) + tenant + trace_id + sealed
 

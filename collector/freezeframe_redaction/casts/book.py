@@ -63,7 +63,6 @@ class Cast:
 
     @cached_property
     def key(self) -> bytes:
-        """Key that identifies this cast."""
         return blake2b(self.to_bytes(), digest_size=16).digest()
 
     @cached_property

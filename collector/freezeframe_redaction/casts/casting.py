@@ -73,8 +73,6 @@ _Places = tuple[tuple[int, int], ...]
 
 
 class _Form(NamedTuple):
-    """Replacement of a form."""
-
     made: str
     class_: str
     rank: _Rank
@@ -147,7 +145,6 @@ class Casting:
         """The index of the cast before it grew."""
 
     def learn(self, found: Iterable[Cast]) -> None:
-        """Add what was found."""
         found = [one for one in found if one is not NOTHING]
         if not found:
             return
@@ -175,7 +172,6 @@ class Casting:
 
     @property
     def index(self) -> Index:
-        """Return the forms of the cast."""
         if self._index is None:
             self._index = self._indexes.of(self.cast, self._grown)
         return self._index
@@ -214,7 +210,6 @@ class Indexes:
         return held[0]
 
     def forms_of_all(self, cast: Cast) -> list[_Forms]:
-        """Return the forms of each value of a cast."""
         forms = [self.forms_of(one) for one in cast.members if one.spreads]
         return [*forms, *map(self.forms_of_name, cast.pairs)]
 

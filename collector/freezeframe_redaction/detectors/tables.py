@@ -57,7 +57,6 @@ _FULL_NAME = _RULES.text("full_name")
 
 
 def _column_of(row: Mapping[str, Any], rules: Rules) -> TableColumn:
-    """Return the column that a row describes."""
     return TableColumn(
         class_=row["class"],
         words=rules.filled(row.get("words", "")),

@@ -31,8 +31,6 @@ _MAX_KEYS: Final = 20_000
 
 
 class KeyContext(NamedTuple):
-    """Meaning of one key."""
-
     prefix: str
     """Its form as context before the value, ``"phone: "``; empty if it is not informative."""
     defers: bool

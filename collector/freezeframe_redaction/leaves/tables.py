@@ -29,8 +29,6 @@ Cell = tuple[int, int]
 
 
 class Table(NamedTuple):
-    """A table in a text."""
-
     headings: Sequence[str]
     begin: int
     """Start of its rows."""

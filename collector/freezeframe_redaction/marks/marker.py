@@ -299,7 +299,6 @@ class Marker:
         return splice.render(node)
 
     def _place_marks(self, leaves: Sequence[tree.Leaf]) -> None:
-        """Mark each leaf."""
         for leaf, marks in zip(leaves, self._marks_in(leaves), strict=True):
             edits: list[tree.Span] = []
             for mark in marks:

@@ -63,7 +63,6 @@ class ClassRule:
         return stated if self.action != SURROGATE else {name: value for name, value in stated.items() if name != "action"}
 
     def holds(self, place: SpanPlace) -> bool:
-        """Return whether the rule holds at a place."""
         return all(
             not (patterns := getattr(self, name)) or any(fnmatchcase(getattr(place, name), one) for one in patterns)
             for name in _SCOPED
@@ -83,7 +82,6 @@ class Actions:
     least: float = 0.0
 
     def of(self, class_: str) -> str:
-        """Return the action for a class."""
         return next((action for name, action in self.by_class if name == class_), SURROGATE)
 
 

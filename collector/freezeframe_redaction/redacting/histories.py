@@ -67,7 +67,6 @@ class SettledText:
         return any(map(_EDITS, self.parts))
 
     def surrogates(self) -> dict[str, str]:
-        """Return the surrogates in it, with their classes."""
         return {made: class_ for part in self.parts for made, class_ in part.surrogates.items()}
 
     def names(self) -> dict[str, str]:

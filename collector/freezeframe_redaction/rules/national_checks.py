@@ -70,7 +70,6 @@ def _number(step: Mapping[str, Any]) -> Check:
 
 
 def _step(step: Any) -> Check:
-    """Return one step of a check."""
     if isinstance(step, str):
         return NAMED[step]
     at = step.get("at")

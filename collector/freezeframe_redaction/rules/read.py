@@ -110,7 +110,6 @@ class Rules:
         return made and {"name": self._tables["class"], **made, "keys": tuple(made.get("keys", ()))}
 
     def entries(self, name: str) -> Mapping[str, Any]:
-        """Return a section."""
         return self._tables[name]
 
     def rows(self, name: str) -> Iterable[Mapping[str, Any]]:

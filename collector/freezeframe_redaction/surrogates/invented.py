@@ -39,6 +39,5 @@ def is_invented(word: str) -> bool:
 
 
 def holds_invented(text: str) -> bool:
-    """Return whether any word of the text is an invented one."""
     # Each ending holds a q, which few texts do.
     return ("q" in text or "Q" in text) and any(is_invented(match.group()) for match in WORD.finditer(text))

@@ -28,7 +28,6 @@ def bare(value: str) -> str:
 
 
 def digits_of(value: str) -> str:
-    """Return the digits of the value."""
     return _NOT_DIGIT.sub("", value)
 
 
@@ -57,7 +56,6 @@ def make_card(prf: Prf, digits: str) -> str:
 
 
 def is_marked_card(digits: str) -> bool:
-    """Return whether the digits are a card surrogate."""
     return bool(_CARD_HEAD.match(digits)) and luhn(digits) and tag(digits[:-3], 100) == int(digits[-3:-1])
 
 

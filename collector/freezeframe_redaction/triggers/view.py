@@ -188,7 +188,6 @@ def is_form(text: str) -> bool:
 
 
 def view_of(text: str) -> View:
-    """Return the scan view of the text."""
     spelled = _spelled(text)
     if is_form(text):
         spelled = sorted([*spelled, *_pluses(text)])

@@ -23,7 +23,6 @@ LAZY: Final[Any] = importlib.util._LazyModule  # pyright: ignore[reportAttribute
 
 
 def loaded_modules() -> dict[str, ModuleType]:
-    """Return the loaded modules by name."""
     return {name: module for name, module in sys.modules.copy().items() if is_loaded(module)}
 
 

@@ -13,8 +13,6 @@ from freezeframe_schemas.installing import install_command
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """Compression of batches."""
-
     name: CompressionName
     """As in ``Content-Encoding``."""
     compress: Callable[[bytes], bytes]

@@ -74,7 +74,6 @@ class _GrpcSession:
         return {"messages": [[sent, message.json()] for sent, message in self.received] if received is None else received}
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the run, if it is one."""
         output, failure = None, ""
         with guard("grpc.end"):
             payload = self.scope.payload

@@ -238,7 +238,6 @@ def _in_small_letters(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Forget the applications."""
     _targets.clear()
 
 

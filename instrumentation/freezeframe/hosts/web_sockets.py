@@ -43,7 +43,6 @@ class WebSocketSession:
 
     @property
     def has_left(self) -> bool:
-        """Return whether the client has left."""
         return any(isinstance(what, dict) and "left" in what for _, what in self.received[-2:])
 
     def on_receive(self, message: Message) -> None:
@@ -86,7 +85,6 @@ class WebSocketSession:
             self.closed = message.get("code", 1000)
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the run, if it is one."""
         output: str | None = None
         with guard("socket.end"):
             payload = self.scope.payload

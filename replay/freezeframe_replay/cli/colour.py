@@ -31,7 +31,6 @@ def show(text: str) -> None:
 
 
 def has_colours(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
-    """Return whether the output may have colours."""
     return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 

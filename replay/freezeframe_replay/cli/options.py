@@ -64,7 +64,6 @@ REQUIRE_VALUES: Final = flag(
 
 
 def timeout(*, of: str) -> Declare:
-    """Return --timeout."""
     return option("--timeout", type=limit, default=600.0, metavar="S", help=f"time limit of {of}, in seconds (default: 600)")
 
 

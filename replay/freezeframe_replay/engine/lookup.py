@@ -116,8 +116,6 @@ _BECAME_EQUAL: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundStep:
-    """The step that answers a call."""
-
     item: Recorded
     relaxed: tuple[Relaxed, ...] = ()
     settled: Settled | None = None

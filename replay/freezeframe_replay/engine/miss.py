@@ -59,7 +59,6 @@ Settle = Callable[[Recorded, Any, Any], Settled]
 
 
 def about_step(kind: DivergenceKind, step: Step, note: str) -> Divergence:
-    """Return a divergence that names the step."""
     exchange = step.exchange
     lane = format_lane(exchange.lane)
     return Divergence(kind=kind, step=step.number, lane=lane, call_kind=exchange.kind.value, name=exchange.name, note=note)

@@ -50,8 +50,6 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection:
-    """The result of a bisection."""
-
     first_bad: Tried | None
     """None if it is not known: only skipped commits are left, or a replay of one commit is not the same each time."""
     suspects: tuple[str, ...] = ()

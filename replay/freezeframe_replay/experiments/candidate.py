@@ -21,8 +21,6 @@ _DO: Final = "name a folder, or a commit of this repository"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentCandidate:
-    """One candidate."""
-
     name: str = ""
     """Empty for the only one, which needs none."""
     trial: Trial = field(default_factory=Trial)

@@ -29,8 +29,6 @@ DEFAULT_TIMEOUT_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCheck:
-    """The answer of a check."""
-
     passed: bool
     reason: str = ""
     """The last line that it printed, if it failed."""
@@ -38,8 +36,6 @@ class OutcomeCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCommand:
-    """The command."""
-
     command: str
     timeout_s: float = DEFAULT_TIMEOUT_S
 

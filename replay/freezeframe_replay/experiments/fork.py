@@ -30,8 +30,6 @@ _FIRST_ERROR_STATUS: Final = 400
 
 
 class Target(StrEnum):
-    """Target of an edit."""
-
     INPUT = "input"
     """The entry point's arguments, at a path."""
     RESULT = "result"

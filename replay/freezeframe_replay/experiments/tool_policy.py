@@ -45,8 +45,6 @@ class ToolMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRule:
-    """The way of one tool."""
-
     mode: ToolMode
     value: Any = None
     """The fixed value."""

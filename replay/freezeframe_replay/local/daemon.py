@@ -50,8 +50,6 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessState:
-    """The current state of one process."""
-
     name: str
     note: Note | None
     ports: dict[str, int]

@@ -19,8 +19,6 @@ _DATABASES: Final = "set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRule:
-    """A row."""
-
     kind: GapKind
     verb: str
     """Effect of the call, between the function's name and the call's."""

@@ -42,8 +42,6 @@ class DatasetParameters:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenDataset:
-    """A dataset that was written."""
-
     dataset: str
     """Its directory."""
     chosen_by: str

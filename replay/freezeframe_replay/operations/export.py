@@ -73,8 +73,6 @@ class ExportParameters:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSummary:
-    """An export that was made."""
-
     document: Mapping[str, Any]
     lines: Sequence[str]
     """The same for people."""

@@ -6,21 +6,16 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe_replay.operations.operation import Operation
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.report.render import ID_DIGITS, WIDE, moment, short, table_text
 from freezeframe_replay.sources.failures import FailureGroup, list_failures
 
-if TYPE_CHECKING:
-    from freezeframe_replay.sources.failures import FailureGroup
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FailuresParameters:
-    """Selection of failures."""
-
     limit: int = 20
     """Maximum number of groups, those of most runs first."""
     since: dt.datetime | None = None

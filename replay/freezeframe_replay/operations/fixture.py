@@ -32,8 +32,6 @@ class FixtureParameters:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFixture:
-    """A fixture that was written."""
-
     run: str
     fixture: str
     """Its directory."""

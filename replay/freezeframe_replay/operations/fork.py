@@ -26,8 +26,6 @@ class ForkParameters:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Forked:
-    """A fork that was written."""
-
     run: str
     forked_from: str
     fixture: str

@@ -26,8 +26,6 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedRun:
-    """A run that was packed."""
-
     fixture: Fixture
     code: Code | None
     has_page: bool

@@ -20,8 +20,6 @@ MAX_RUNS: Final = 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunsParameters:
-    """Selection of runs."""
-
     query: RunQuery
     counted: bool = False
     """True to count the matches, which reads all of them."""

@@ -17,8 +17,6 @@ _FORMAT: Final = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SqlParameters:
-    """One statement."""
-
     query: str
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     """Values of ``{name:Type}`` in it."""
@@ -26,8 +24,6 @@ class SqlParameters:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRows:
-    """The rows of a query."""
-
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 

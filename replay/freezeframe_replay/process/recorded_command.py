@@ -81,7 +81,6 @@ def argv_of(fixture: Fixture) -> list[str]:
 
 
 def is_script(own: OwnCode, named: str, *, must_be_executable: bool = False) -> bool:
-    """Return whether a name is that of a script of the program."""
     found = own.find(named)
     return found is not None and found.is_file() and (not must_be_executable or os.access(found, os.X_OK))
 

@@ -105,7 +105,6 @@ class Comparison:
 
     @property
     def first(self) -> StepPair | None:
-        """Return the first pair that is not the same."""
         return next((pair for pair in self.pairs if pair.how is not How.SAME), None)
 
     @property
@@ -246,7 +245,6 @@ class _Sorter:
 
 
 def field_of(exchange: Exchange, part: str, path: str) -> Field:
-    """Return the field of a call that a path leads to."""
     return exchange.kind.value, exchange.name, part, re.sub(r"\[\d+\]", "[*]", path)
 
 

@@ -22,8 +22,6 @@ _STACK_LINES: Final = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Failure of a run."""
-
     what: str
     """Class and message of the exception that ended the run, else its status message; empty for a run that is ok."""
     frame: OwnFrame | None
@@ -99,7 +97,6 @@ def failure_lines(failure: Failure) -> Iterator[str]:
 
 
 def stack_lines(failure: Failure) -> Iterator[str]:
-    """Yield the stack as text, if there is one."""
     if failure.stack:
         yield "stack, the innermost frames:"
         yield from (f"  {printable(line)}" for line in failure.stack.splitlines()[-_STACK_LINES:])
@@ -157,8 +154,6 @@ _CHAINED: Final = re.compile(r"^(?:During handling of the above|The above except
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFrame:
-    """A frame of the program."""
-
     file: str
     line: int
     function: str

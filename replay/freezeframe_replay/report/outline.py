@@ -399,8 +399,6 @@ _TRIED_AGAIN: Final = frozenset({408, 409, 425, 429})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One of several attempts."""
-
     number: int
     """From 1."""
     of: int

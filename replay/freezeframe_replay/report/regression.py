@@ -15,8 +15,6 @@ from freezeframe_schemas.fixture import Fixture
 
 
 class Expect(StrEnum):
-    """Expectation of the test."""
-
     CHANGED = "changed"
     """The program behaves differently than recorded: for a run that went wrong."""
     IDENTICAL = "identical"

@@ -36,8 +36,6 @@ GROUP BY signature, handled ORDER BY handled, runs DESC, failures DESC, signatur
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """A group of similar failures."""
-
     signature: str
     failures: int
     runs: int

@@ -40,7 +40,6 @@ def markdown(text: str, shown: Shown) -> Markup:
 
 
 def has_marks(text: str) -> bool:
-    """Return whether a text may be Markdown."""
     return _SIGNS.search(text) is not None
 
 

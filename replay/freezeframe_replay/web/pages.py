@@ -235,7 +235,6 @@ class Health:
 
 
 def health_page(health: Health) -> str:
-    """Return the page."""
     status: Any = health.status or {}
     return render(
         "health.html",

@@ -124,14 +124,12 @@ class Replay:
 
     @property
     def word(self) -> str:
-        """Return its state in a word."""
         if self.report is not None:
             return verdict(self.report).value
         return "running" if self.error is None else "no result"
 
     @property
     def agrees(self) -> bool:
-        """Return whether it agrees with the recording."""
         return self.report is not None and verdict(self.report).agrees
 
 

@@ -29,8 +29,6 @@ class SetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInList:
-    """A dataset in the list."""
-
     name: str
     runs: int
     chosen_by: str
@@ -38,7 +36,6 @@ class SetInList:
 
 
 def sets_page(found: Sequence[SetInList], *, folder: str) -> str:
-    """Return the list of datasets in a folder."""
     return render("sets.html", found=[(item, f"/sets/{quote(item.name)}") for item in found], folder=folder)
 
 

@@ -53,8 +53,6 @@ COOKBOOK: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlAnswer:
-    """Answer of the store."""
-
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[Any]] = ()
     cut: bool = False
@@ -65,7 +63,6 @@ class SqlAnswer:
 
 
 def sql_page(query: str, answer: SqlAnswer | None, schema: Schema) -> str:
-    """Return the page."""
     rows = [] if answer is None else answer.rows[:_SHOWN]
     views = [(name, columns) for name, columns in schema if not _RAW.search(name)]
     return render(
@@ -150,7 +147,6 @@ class Plot:
 
     @property
     def name(self) -> str:
-        """Return the names of the columns."""
         return ", ".join(name for _, name in self.legend)
 
 

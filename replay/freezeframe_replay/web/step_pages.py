@@ -156,7 +156,6 @@ def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict
 def _step(
     run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, shown: Mapping[str, str], links: Links, tinted: Tint
 ) -> dict[str, Any]:
-    """Return the shown parts of a step."""
     return {
         "place": place_of(node),
         "node": node,

@@ -240,7 +240,6 @@ _STOP_REASONS: Final = {"stop": "end_turn", "tool_call": "tool_use", "length": "
 
 # -- writing ------------------------------------------------------------------------------------------------------------
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
-    """Return a message."""
     del request
     content: list[JsonValue] = [
         {"type": "thinking", "thinking": thought.text, **thought.only("signature")} for thought in answer.thoughts

@@ -251,7 +251,6 @@ _STOP_REASONS: Final = {
 
 # -- writing ------------------------------------------------------------------------------------------------------------
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
-    """Return a converse answer."""
     del request
     into, out = answer.input_tokens, answer.output_tokens
     content: list[JsonValue] = [

@@ -219,7 +219,6 @@ _MAKERS: Final = {
 
 
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
-    """Return an answer in the format of the request."""
     maker = _maker(request)
     if maker is not None:
         return maker.documents.compose(answer, request)

@@ -131,7 +131,6 @@ def _extend(target: JsonObject, delta: JsonObject) -> None:
 
 
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
-    """Return a v2 answer."""
     del request
     message: JsonObject = {"role": "assistant"}
     if answer.pieces:
@@ -143,7 +142,6 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
 
 
 def write_usage(answer: Answer) -> JsonObject:
-    """Return the counts of an answer."""
     counts: JsonObject = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
     return {"billed_units": dict(counts), "tokens": counts}
 

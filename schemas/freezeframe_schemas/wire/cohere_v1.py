@@ -93,7 +93,6 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
 
 
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
-    """Return a v1 answer."""
     del request
     calls: list[JsonValue] = [{"name": call.name, "parameters": dict(call.arguments)} for call in answer.tool_calls]
     document: JsonObject = {"response_id": answer.id, "generation_id": answer.id, "text": answer.text}

@@ -64,8 +64,6 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Streaming of a format."""
-
     assemble: Assemble = _last_object
     has_ended: HasEnded = _never_shows
     disassemble: Disassemble = in_one_piece

@@ -107,7 +107,6 @@ def is_ordinary(word: str) -> bool:
 
 
 def is_title(word: str) -> bool:
-    """Return whether the word is a title, in any case."""
     return word.capitalize() in _ANY_TITLE
 
 

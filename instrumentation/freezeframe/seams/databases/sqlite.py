@@ -279,8 +279,6 @@ class _Sets:
         return replace(call, body=start)
 
     def record(self, describe: calls.Describe, real: Callable[[], object], cursor: Any) -> statements.RecordedResult | None:
-        """Execute and record it."""
-
         def done() -> None:
             try:
                 real()

@@ -232,7 +232,6 @@ class _Search:
         """Functions to look at, each with the class whose method it is; the tool's for others."""
 
     def places(self, function: FunctionType | None) -> list[tuple[str, Read]]:
-        """Return the places, each with a function that reads it."""
         self._waiting = [] if function is None else [(function, self._owner)]
         seen: set[CodeType] = set()
         while self._waiting and len(seen) < _MAX_FUNCTIONS and len(self._found) < _MAX_PLACES:

@@ -37,8 +37,6 @@ Names = dict[str, list[ast.AST]]
 
 
 class SourceFile:
-    """One file of the application."""
-
     def __init__(self, file: str, tree: ast.Module) -> None:
         self.file = file
         self.tree = tree

@@ -44,8 +44,6 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Conversation of a run."""
-
     number: int
     """From 1, in the file."""
     name: str
@@ -129,7 +127,6 @@ class _Written:
         self._calls: dict[str, tuple[JsonObject, int]] = {}
 
     def answer(self, place: int, said: Said) -> SpanRecord:
-        """Return the span of a call of the model."""
         before = range(place) if said.after is None else said.after
         if len(before) >= MAX_MESSAGES:
             raise ValueError(f"an answer follows {len(before):,} messages, expected fewer than {MAX_MESSAGES:,}")
