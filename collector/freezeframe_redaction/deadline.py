@@ -32,7 +32,7 @@ class Deadline:
         """Seconds spent waiting for detectors on other servers, which take no time of this thread."""
 
     def check_for(self, characters: int) -> None:
-        """Call this before reading so many characters; it looks at the clock every few thousand."""
+        """Call this before reading that number of characters; it looks at the clock every few thousand."""
         self._read += characters + _PER_TEXT
         if self._read > _CHARACTERS:
             self._read = 0

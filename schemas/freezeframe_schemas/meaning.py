@@ -93,7 +93,7 @@ def answer_parts(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
 
 
 def _calls_beside(attributes: Mapping[str, AttributeValue]) -> Iterator[JsonObject]:
-    """Yield the calls that LiteLLM reports next to an answer without parts, one for each number."""
+    """Yield the calls that LiteLLM reports next to an answer without parts, by number."""
     for number in itertools.count():
         place = f"{genai.PAST_COMPLETION}.{number}.function_call"
         name, arguments = (attributes.get(f"{place}.{field}") for field in ("name", "arguments"))

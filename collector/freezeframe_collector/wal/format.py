@@ -71,7 +71,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The books at one moment."""
+    """A snapshot of the counts."""
 
     counts: Counts
     in_log: int

@@ -271,7 +271,7 @@ class Index:
     def without_forms(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return the names, with their surrogates, except those that are replaced as forms anyway.
 
-        Scripts without spaces have other borders.
+        Forms in scripts without spaces are not left out: they have other borders.
         """
         held = self._held
         return {word: made for word, made in names.items() if word not in held or held[word].made != made or not word.isascii()}

@@ -16,7 +16,7 @@ _RULES = Rules("secrets")
 _FORMS = _RULES.forms
 
 _BEHIND = 72
-"""Characters before the end of a trigger among which a key may begin."""
+"""A key may begin this many characters before the end of a trigger."""
 _MAX_LENGTH = 2100
 
 

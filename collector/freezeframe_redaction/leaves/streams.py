@@ -71,8 +71,8 @@ _JOINS: Final = frozenset("._-+@%/:=")
 def spelled(leaves: Iterable[tree.Leaf], known: Callable[[str], Sequence[tuple[int, int]]] = lambda text: ()) -> list[Stream]:
     """Return the texts that pieces of a generator may spell; each leaf has its own findings.
 
-    A piece that is a whole value is not joined to others: ``"Maria", "maria@corp.io"`` is a list. A surrogate,
-    which `known` finds, is one, too.
+    A piece that is a whole value is not joined to others: ``"Maria", "maria@corp.io"`` is a list. A surrogate
+    that `known` finds counts as a whole value.
     """
     groups: dict[tree.Channel, list[tree.Leaf]] = {}
     for leaf in leaves:

@@ -264,7 +264,7 @@ class Marker:
 
     @cached_property
     def _pieces(self) -> tuple[frozenset[str], frozenset[str]]:
-        """All surrogates, letters and digits only, and the parts by which one is recognised inside another text."""
+        """Return the letters and digits of all surrogates, and the parts that identify one inside another text."""
         whole: set[str] = set()
         runs: set[str] = set()
         for text, class_ in self._surrogates.items():

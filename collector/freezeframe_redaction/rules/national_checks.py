@@ -139,7 +139,7 @@ NUMBERS: Final[dict[str, tuple[tuple[int, ...], Check]]] = {
 LETTERED: Final[dict[str, tuple[str, Check]]] = {
     row["country"]: (row["bare"], NAMED[row["check"]]) for row in _RULES.table("lettered") if row["bare"]
 }
-"""Numbers with letters, or with their own signs between the digits: their bare shape, and their check."""
+"""Numbers with letters, or with special separators: the shape without separators, and the check."""
 
 _BY_LENGTH = {
     length: tuple({check for lengths, check in NUMBERS.values() if length in lengths and check is not always})

@@ -44,7 +44,7 @@ class Vendor(NamedTuple):
 
 _FIRST: Final = re.compile(r"(\[[^\]]+\])\{([0-9]+)")
 _COUNTED: Final = re.compile(r"\{[0-9]+\}$")
-"""A tail of exactly so many characters."""
+"""A tail of exactly this many characters."""
 _FEW: Final = 4
 
 _RULES: Final = Rules("vendors")

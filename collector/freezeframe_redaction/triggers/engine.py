@@ -95,7 +95,7 @@ _NUMBERS: Final = 12
 _DETECTOR: Final = (1 << _NUMBERS) - 1
 _HITS_UNCHECKED: Final = (1 << 14) - 1
 _CUSTOM_PRIORITY = 3
-"""Of a user's class that overlaps a built-in one: after credentials and cards, before the rest."""
+"""Priority of a user's class over built-in ones: after credentials and cards, before the rest."""
 
 
 class TriggerEngine:

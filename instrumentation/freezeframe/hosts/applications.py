@@ -364,7 +364,7 @@ class _Answer:
 
 
 class _SizedAnswer(_Answer):
-    """A response with a length, which gives servers the length of a body of one piece."""
+    """A response with a length, from which servers compute Content-Length if the body is one piece."""
 
     def __len__(self) -> int:
         return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one

@@ -243,7 +243,7 @@ class EntryPayload:
         return None, {**own, **self.messages(), **attributes, **present}
 
     def messages(self) -> dict[str, str]:
-        """Return the attributes for the input and the outcome as messages, where they are."""
+        """Return the attributes for the input and the outcome as messages, if they are."""
         with guard("entry.messages"):
             return messages_of_entry(self._point.input, self.output)
         return {}

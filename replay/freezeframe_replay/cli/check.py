@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
         for each in report.findings:
             _print(each)
         for path in report.unread:
-            print(f"{path}: not read, it is no source of this Python")
+            print(f"{path}: not read, since it is not source code for this Python")
         print(f"{counted(len(report.findings), 'finding')} in {counted(report.files, 'file')}; nothing of the program was run")
     return FOUND if report.findings or report.unread else 0
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 ABSENT: Final = "<absent>"
 CONTEXT: Final = 60
 WHOLE: Final = 10_000
-"""Characters before and after the first differing one of two texts, in short excerpts and in whole texts."""
+"""Characters shown on each side of the first difference: in short excerpts, and in whole texts."""
 MAX_PARTS: Final = 1_000
 
 

@@ -427,7 +427,7 @@ def _path_read(call: ast.Call) -> str:
 
 
 def _is_of_no_provider(call: ast.Call) -> bool:
-    """Return whether a request's URL begins with a constant host that is no model provider's."""
+    """Return whether a request's URL begins with a constant host that is not a model provider's."""
     for node in (*call.args[:2], *(keyword.value for keyword in call.keywords if keyword.arg == "url")):
         start = (
             next(iter(node.values), None)

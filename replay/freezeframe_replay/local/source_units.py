@@ -130,7 +130,7 @@ class SourceModule:
 
 
 def read_program(paths: list[Path]) -> tuple[list[SourceModule], list[Path]]:
-    """Return the modules of files and folders and those of the program that they import, and files that are no Python."""
+    """Return the modules of files and folders and those of the program that they import, and files that are not Python."""
     waiting = [file for path in paths for file in (_files_below(path) if path.is_dir() else [path])]
     found: dict[Path, SourceModule | None] = {}
     while waiting:

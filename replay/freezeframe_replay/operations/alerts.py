@@ -78,7 +78,7 @@ def check_webhook(url: str, secret: str) -> None:
     """Check that alerts can be posted there.
 
     Raises:
-        ConfigError: it is no URL of a webhook, or no secret is set to sign with.
+        ConfigError: it is not the URL of a webhook, or no secret is set to sign with.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise ConfigError("--post: expected the http or https URL of a webhook")

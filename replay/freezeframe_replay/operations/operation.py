@@ -23,7 +23,7 @@ class Operation(Generic[P, R]):
     to_json: Callable[[R], Any]
     """Return the value as `--json` prints it and the API returns it."""
     to_text: Callable[[R, int], str]
-    """Return the value as text of so many columns, as a terminal and a tool of MCP show it."""
+    """Return the value as text in that number of columns, as a terminal and an MCP tool show it."""
 
     def execute(self, source: RunSource, parameters: P) -> R:
         """Return the value.

@@ -1,4 +1,4 @@
-"""The command line of a recorded program. It is a stranger's text: it may only name a script of the program."""
+"""The command line of a recorded program. It comes from a stranger, so it may only select a script of the program."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class SessionAuthority:
         self.bundle.write_bytes(self._certificate(self._name, is_authority=True) + others)
 
     def context_for(self, host: str) -> ssl.SSLContext:
-        """Return the TLS context with which a server speaks for a host."""
+        """Return the TLS context of a server that answers as the host."""
         with self._lock:
             if host not in self._contexts:
                 file = self._folder / f"{len(self._contexts)}.pem"

@@ -34,7 +34,7 @@ def columns(text: str) -> int:
 
 
 def fit_start(text: str, most: int) -> str:
-    """Return the start of a printable text that fits into so many columns."""
+    """Return the start of a printable text that fits into the columns."""
     if text.isascii():
         return text[:most]
     kept: list[str] = []
@@ -47,7 +47,7 @@ def fit_start(text: str, most: int) -> str:
 
 
 def fit_end(text: str, most: int) -> str:
-    """Return the end of a printable text that fits into so many columns."""
+    """Return the end of a printable text that fits into the columns."""
     if text.isascii():
         return text[len(text) - most :]
     begin = max(len(text) - _MAX_CODE_POINTS * most, 0)

@@ -67,7 +67,7 @@ class Node:
 
     @property
     def is_uncounted(self) -> bool:
-        """Return whether it is an answered call of a model whose tokens nobody counted."""
+        """Return whether it is an answered call of a model whose tokens were not counted."""
         return self.kind == Kind.MODEL.value and self.tokens is None and not self.failed
 
 

@@ -1,6 +1,6 @@
 """Failures: what ended runs, in groups of a signature that is the same for similar failures, with a run of each group.
 
-An error that a run went on after is no cause: those of calls are groups of their own, after the others.
+An error after which a run went on is not a cause: errors of calls form separate groups, after the others.
 """
 
 from __future__ import annotations

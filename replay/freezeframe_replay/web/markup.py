@@ -52,7 +52,7 @@ _COUNTED_S: Final = 60 * 86400
 _MIN_SIMILARITY: Final = 0.3
 """Similarity of two texts, from 0 to 1, below which marking single words is useless."""
 THEMES: Final = ("light", "dark", SYSTEM)
-"""The colours of a page; ``system``: as the machine is set."""
+"""The colours of a page; ``system`` follows the machine's setting."""
 THEME: Final = ContextVar("theme", default=SYSTEM)
 """Those of the request that is being answered."""
 

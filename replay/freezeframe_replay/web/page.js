@@ -68,7 +68,7 @@ function go(stops, step) {
   }
 }
 
-// Go to the next failed one, the first after the last; where the page shows none, to the one that its head names.
+// Go to the next failed one, the first after the last; if the page shows none, to the one that its head names.
 function goToFailed() {
   const stops = [...document.querySelectorAll(STOPS)];
   const failed = stops.filter((stop) => stop.matches(FAILED));
@@ -111,7 +111,7 @@ function pick() {
   say(`${number} chosen. Press a to add to a set.`);
 }
 
-// Change the answer of the chosen step; where none is chosen, what the page offers to change.
+// Change the answer of the chosen step; if none is chosen, what the page offers to change.
 function change() {
   const step = chosen() && [...chosen().querySelectorAll("a")].find((link) => /\/steps\/\d+$/.test(link.pathname));
   if (step) return location.assign(step.href.replace("/steps/", "/fork?step="));

@@ -183,7 +183,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
 
 
 def _rendered(tinted: Tint) -> Callable[[str, int], str]:
-    """Return what renders the Markdown of an answer, up to so many characters of it."""
+    """Return what renders the Markdown of an answer, up to the given number of characters."""
     return lambda text, limit: markdown(text if len(text) <= limit else first_of(text, limit).rstrip() + " …", tinted)
 
 
@@ -294,7 +294,7 @@ def _facts(outline: Outline) -> dict[str, str]:
 
 
 def _spoken(outcome: str) -> str:
-    """Return an outcome with a text of several lines, or with quotes, as it reads."""
+    """Return an outcome as plain text if it has several lines or quotes."""
     verb, _, literal = outcome.partition(" ")
     try:
         value = json.loads(literal) if literal.startswith('"') and "\\" in literal else None

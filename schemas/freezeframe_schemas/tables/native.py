@@ -19,7 +19,7 @@ _ARRAY_CODES: Final = {"UInt8": "B", "Bool": "B", "UInt16": "H", "UInt32": "I", 
 _INDEX_CODES: Final = "BHIQ"
 _DICTIONARY: Final = "LowCardinality("
 _REPEATING: Final = 4
-"""Texts that come this often each are encoded once: names, kinds, models."""
+"""If texts repeat this often on average (names, kinds, models), each is encoded once."""
 
 
 def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:

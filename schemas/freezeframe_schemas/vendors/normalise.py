@@ -59,7 +59,7 @@ def _dialects_of(span: SpanRecord) -> list[Dialect]:
 
 
 def _raised(span: SpanRecord) -> dict[str, AttributeValue]:
-    """Return the class of the exception with which a foreign span failed, from its event, where some name it only there."""
+    """Return the class of the exception with which a foreign span failed, from its event: some name it only there."""
     kinds = (event.attributes.get(genai.EXCEPTION_TYPE) for event in span.events)
     kind = next((kind for kind in kinds if isinstance(kind, str)), None)
     has_own = kind is None or genai.ERROR_TYPE in span.attributes or span.scope.name == genai.SCOPE

@@ -273,7 +273,7 @@ _AT_STOP: Final = ("stopReason", "additionalModelResponseFields")
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
-    """Yield the events of a converse answer, named."""
+    """Yield the events of a converse answer with their names."""
     message = as_object(document.get("output")).get("message")
     if isinstance(message, dict):
         yield Frame(event="messageStart", value={"role": message.get("role")})

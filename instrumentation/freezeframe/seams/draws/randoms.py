@@ -50,7 +50,7 @@ MADE_BEFORE: Final[list[tuple[str, str]]] = []
 """Readings of the generators that the program made outside any run: each run may draw from them, so each has these readings."""
 _WORD: Final = WORD_BITS
 _TURNED_OFF: Final = ("random", "getrandbits")
-"""All others draw by these, and are rarely called themselves."""
+"""All other methods draw through these two, which programs rarely call themselves."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:

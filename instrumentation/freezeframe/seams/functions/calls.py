@@ -33,7 +33,7 @@ from freezeframe_schemas.rebuilding import is_plain, lost_in_rebuilding, lost_of
 _T = TypeVar("_T")
 
 _COUNTED: Final = frozenset({Kind.DATABASE, Kind.FILE})
-"""Of these, only so many are recorded inside a tool."""
+"""Maximum number of these that are recorded inside a tool."""
 _MAX_LOOKS: Final = 20
 """Results of one function in a run that are checked for whether they can be rebuilt. Plain data needs no check."""
 
@@ -53,7 +53,7 @@ class FunctionCall:
     holder: type | None = None
     """The class of a method's object."""
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Attributes of its span that are no part of the call itself."""
+    """Attributes of its span that are not part of the call itself."""
     changed: Changes | None = None
     """Reports, after the call, effects that a replay lacks because it does not run the function."""
 

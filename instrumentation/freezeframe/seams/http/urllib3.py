@@ -193,7 +193,7 @@ class Watch:
             yield data
 
     def close(self) -> None:
-        """The application closes, or urllib3 does before it raises; in that case the error shows how the response ended."""
+        """Called by the application, or by urllib3 before it raises; then the error shows how the response ended."""
         try:
             self._close()
         finally:

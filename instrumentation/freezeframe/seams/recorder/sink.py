@@ -39,7 +39,7 @@ class Sink(Protocol):
         ...
 
     def count(self, span: Span) -> None:
-        """Count an exchange that ends towards the run that began in the span's trace."""
+        """Count a finished exchange of the run whose trace the span belongs to."""
         ...
 
     def counted(self, span: Span) -> int:

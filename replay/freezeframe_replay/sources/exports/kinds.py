@@ -56,7 +56,7 @@ Write = Callable[[Iterable[Exported], Export], Iterator[str | bytes]]
 @dataclass(frozen=True, slots=True)
 class ExportKind:
     name: str
-    """As it is typed."""
+    """Name on the command line."""
     makes: str
     """Description of the output, for help."""
     forms: tuple[str, ...]
