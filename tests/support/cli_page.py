@@ -9,6 +9,7 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from freezeframe._cli import drain_parser, run_parser
@@ -20,6 +21,8 @@ SHARED = 4
 """An argument of so many commands is explained once, in the index."""
 SHARED_IN_A_GROUP = 3
 """... or on the page of the group."""
+EXAMPLES = 4
+"""Examples of a command on its page."""
 Row = tuple[str, str]
 """An argument and its help."""
 
@@ -28,7 +31,8 @@ _HEAD = """# The command line
 Made by `python tests/support/cli_page.py` from the commands themselves; a test keeps them equal.
 
 Errors go to stderr and say what, where, found, expected and what to do; with `--json` an error is also a document on stdout,
-`{"error": {"message": "...", "do": "..."}}`. On a terminal, work of over a second shows its progress."""
+`{"error": {"message": "...", "do": "..."}}`. On a terminal, work of over a second shows its progress.
+`--help` of a command has more examples than its page."""
 
 
 def page_files() -> Mapping[Path, str]:
@@ -111,7 +115,7 @@ def _section(name: str) -> str:
         command, actions = load(name).COMMAND, _actions(parser)
         lines = [f"{SUMMARIES[name]} {command.description}".strip(), ""]
         lines += _list_of_actions(actions) if actions else _without_shared(name)
-        lines += ["```sh", *(f"{line:<72} # {means}" for line, means in command.examples.items()), "```", ""]
+        lines += ["```sh", *(f"{line:<72} # {means}" for line, means in islice(command.examples.items(), EXAMPLES)), "```", ""]
         own = {code: means for code, means in command.codes.items() if _shared_codes().get(code) != means}
         lines += [_codes(own), ""] if own else []
     return "\n".join(["", f"## {PROGRAM} {name}", "", *lines, ""]).rstrip("\n") + "\n"

@@ -80,7 +80,9 @@ def tables_page() -> str:
 
 
 def _list(columns: Mapping[str, str]) -> list[str]:
-    return [f"- `{column}`: {what}" for column, what in columns.items()]
+    named = [f"`{column}`" for column, what in columns.items() if what.lower() == column.replace("_", " ")]
+    rows = [f"- `{column}`: {what}" for column, what in columns.items() if f"`{column}`" not in named]
+    return [*rows, f"- {', '.join(named)}"] if named else rows
 
 
 def _folded(columns: Mapping[str, str]) -> Mapping[str, str]:
