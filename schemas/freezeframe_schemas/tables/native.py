@@ -19,7 +19,7 @@ _ARRAY_CODES: Final = {"UInt8": "B", "Bool": "B", "UInt16": "H", "UInt32": "I", 
 _INDEX_CODES: Final = "BHIQ"
 _DICTIONARY: Final = "LowCardinality("
 _REPEATING: Final = 4
-"""If texts repeat this often on average (names, kinds, models), each is encoded once."""
+"""Repetitions of each text, on average, from which each is encoded once (names, kinds, models)."""
 
 
 def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:
