@@ -116,18 +116,24 @@ ENTRIES: dict[str, Callable[[], object]] = {
 }
 
 
+_NUMBERS = itertools.count(1)
+
+
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_no_entry_of_sys_modules_keeps_capture_from_starting(
     entry: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = concurrent.futures.wait
     program = module(__file__="program.py", wait_for=bare)
-    for name, value in {"odd": entry(), "httpx": entry(), "program": program}.items():
+    odd = {f"odd{number}": entry() for number in range(next(_NUMBERS))}  # programs are read again if they have more modules
+    for name, value in {**odd, "httpx": entry(), "program": program}.items():
         monkeypatch.setitem(sys.modules, name, value)
     monkeypatch.setenv("FREEZEFRAME_RAISE", "0")
-    with capture():
+    with capture() as captured:
         assert concurrent.futures.wait is program.wait_for
         assert concurrent.futures.wait is not bare
+        freezeframe.run(lambda: None)()
+    assert "kept it from finding" not in str([span.attributes for span in captured.spans])
     assert concurrent.futures.wait is program.wait_for is bare
 
 

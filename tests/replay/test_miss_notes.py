@@ -49,6 +49,8 @@ CHANGES = "tool fill (shop.py:20) changes its argument found, which a replay doe
 HELD = "the result of execute_tool price holds a _thread:lock, which a replay does not give back whole: return plain data"
 CARRIED = "an earlier run of the process changed shop.SEEN, which a replay does not do: keep no state"
 
+READS, WRITES = (f"main (agent.py:9) {act}, outside any tool: mark main" for act in ("starts date", "writes log.txt"))
+
 
 @pytest.mark.parametrize(
     ("gaps", "made", "named"),
@@ -69,6 +71,10 @@ CARRIED = "an earlier run of the process changed shop.SEEN, which a replay does 
             "; ".join(CARRIED.replace("SEEN", n) for n in "ABC") + "; 2 more",
         ),
         (["the files of shop.py changed"], ["fetch"], ""),
+        ([READS, WRITES], ["fetch"], READS),
+        ([WRITES], ["fetch"], ""),
+        ([FETCH, READS], ["fetch"], FETCH),
+        ([FETCH, READS], [], READS),
     ],
 )
 def test_the_gap_of_the_call_made_last_is_named_and_no_other_ones(gaps: list[str], made: list[str], named: str) -> None:

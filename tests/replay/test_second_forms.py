@@ -150,6 +150,26 @@ def test_what_a_program_joins_of_surrogates_is_paired_with_the_surrogate_of_the_
     assert {item.why for item in values.uncompared} <= {Why.DERIVED}
 
 
+GLUED: Final[dict[str, Callable[[str], str]]] = {
+    "before a word": lambda name: f"{name}Traceback (most recent call last)",
+    "after a word": lambda name: f"by_{name.split()[1]}",
+    "between words": lambda name: f"see draft_{name.split()[1]}V2 and stop",
+}
+
+
+@pytest.mark.parametrize("key", [True, False], ids=["key", "no key"])
+@pytest.mark.parametrize("glue", GLUED.values(), ids=GLUED.keys())
+def test_a_name_that_a_program_glues_to_a_word_is_paired_and_another_one_is_not(glue: Callable[[str], str], key: bool) -> None:
+    (given, recorded), surrogates = run_of(PERSON["name"], _request(glue(PERSON["name"])))
+    values = _values(surrogates, key=key)
+    settled = _compared(values, recorded, _request(glue(given)))
+    assert settled.agrees
+    values.assume(settled, step=2)
+    assert {item.why for item in values.uncompared} <= {Why.DERIVED}
+    assert not _compared(values, recorded, _request("see " + glue(given))).agrees
+    assert not _compared(values, recorded, _request(glue(given.swapcase()))).agrees
+
+
 def test_a_joined_value_is_not_what_another_one_or_fewer_or_other_words_are() -> None:
     other = {"street": "77 Harcourt Terrace", "zip": "02139"}
     texts = [f"ship to {of['street']}, {of['zip']}" for of in (PERSON, other)]
@@ -184,3 +204,16 @@ def test_a_difference_says_whether_redaction_may_be_the_reason(was: str, now: st
     settled = _compared(values, recorded, _request(now))
     assert not settled.agrees
     assert (BY_REDACTION in values.note(marked, settled)) == is_redaction
+
+
+def test_a_difference_in_a_secret_that_the_program_wraps_says_that_redaction_may_be_the_reason() -> None:
+    """A detector sees each half as something else than the whole."""
+
+    def wrapped(token: str) -> Any:
+        return _request(f"token: {token[:9]}\n{token[9:]} end")
+
+    (given, recorded), surrogates = run_of(PERSON["token"], wrapped(PERSON["token"]))
+    values = _values(surrogates, key=True)
+    settled = _compared(values, recorded, wrapped(given))
+    assert not settled.agrees
+    assert BY_REDACTION in values.note(json.loads(values.mark(json.dumps(recorded))), settled)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_schemas import values
-from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+from freezeframe_schemas.gaps import NOT_MARKED, NOT_REPEATED, Gap, GapKind
 
 MAX_ACCESSES: Final = 50
 """Accesses kept per run; a gap reports that there were more."""
@@ -131,7 +131,7 @@ def _gap(access: UnrecordedAccess, entry: str) -> Gap:
         do = f"set record_files (FREEZEFRAME_RECORD_FILES=1), or {do}"
     if access.kind is GapKind.DATABASE:
         do = f"set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or {do}"
-    return Gap(kind=access.kind, text=f"{by}{where} {access.verb} {what}, outside any tool", do=do)
+    return Gap(kind=access.kind, text=f"{by}{where} {access.verb} {what}, {NOT_MARKED}", do=do)
 
 
 def shown_path(path: str) -> str:

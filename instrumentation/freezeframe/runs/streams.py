@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from freezeframe._guard import guard
-from freezeframe.context.program import loaded_modules
+from freezeframe.context.program import loaded_modules, namespace
 from freezeframe.seams import typed_input
 from freezeframe.seams.unmarked.accesses import is_applications
 
@@ -150,7 +150,7 @@ def application_texts() -> Iterator[bytes]:
     """
     main = getattr(sys.modules.get("__main__"), "__loader__", None)  # Python deletes its `__file__` when it has run
     script = getattr(main, "path", None)
-    files = {script: "__main__", **{getattr(module, "__file__", None): name for name, module in loaded_modules().items()}}
+    files = {script: "__main__", **{namespace(module).get("__file__"): name for name, module in loaded_modules().items()}}
     for file, name in files.items():
         if isinstance(file, str) and file.endswith((".py", script or ".py")) and is_applications(file, name):
             yield Path(file).read_bytes()

@@ -19,7 +19,7 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import RECONSTRUCTED, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
-from freezeframe_schemas.gaps import NOT_REPEATED, NOT_SET, NOT_WHOLE
+from freezeframe_schemas.gaps import NOT_MARKED, NOT_REPEATED, NOT_SET, NOT_WHOLE
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.document import as_object, as_objects, parse
@@ -28,6 +28,8 @@ _MAY_BE_MEASURED: Final = re.compile(r"(?<![\d.])\d+\.\d+(?:e-?\d+)?(?![\d@]|\.\
 """A fraction, or a longer integer, that is not part of a name or an id: ``<1764.210.53@host>``."""
 _OF_A_CALL: Final = re.compile(r"(?:tool |the result of \S+ )?(\S+) ")
 """Start of a gap that belongs to one function, if it is one of the recorded calls."""
+_CHANGES_FILES: Final = re.compile(rf" (?:writes|removes|makes the folder|renames|cuts|links) .*, {NOT_MARKED}")
+"""A gap of unmarked code by which a run gets nothing from outside."""
 _MAX_REASONS: Final = 3
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?")
 _EXACT: Final = re.compile(r"\.\d{3}")
@@ -216,12 +218,13 @@ def with_reason(
     if not divergences or divergences[0].kind not in _MAY_COME_OF_A_GAP:
         return tuple(divergences)
     first = divergences[0]
-    may_be = [gap for gap in gaps if any(words in gap for words in (NOT_REPEATED, NOT_WHOLE, NOT_SET))]
-    reasons = _fitting(may_be, recorded, made)
+    reasons = (NOT_REPEATED, NOT_WHOLE, NOT_SET, NOT_MARKED)
+    may_be = [gap for gap in gaps if any(words in gap for words in reasons) and not _CHANGES_FILES.search(gap)]
+    fitting = _fitting(may_be, recorded, made)
     notes = [
         first.note,
         _measured(first, measured),
-        f"a gap of the run may be the reason: {'; '.join(reasons)}" if reasons else "",
+        f"a gap of the run may be the reason: {'; '.join(fitting)}" if fitting else "",
     ]
     return (replace(first, note="; ".join(filter(None, notes))), *divergences[1:])
 

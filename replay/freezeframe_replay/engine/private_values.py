@@ -178,7 +178,14 @@ class PrivateValues:
     def _is_in_one(self, was: Sequence[str], now: Sequence[str]) -> bool:
         """Return whether only one of two differing texts has a private value, and the other another text in its place."""
         old, new = ([self._token.fullmatch(part) is not None for part in parts] for parts in (was, now))
-        return any(old) != any(new) and bool(old) and bool(new)
+        return bool(old) and bool(new) and (any(old) != any(new) or any(map(self._has_surrogate, now)))
+
+    def _has_surrogate(self, part: str) -> bool:
+        """Return whether a live word was made from a surrogate of any class: recorded was what redaction left of the value."""
+        from freezeframe_redaction.marks.marker import Value
+
+        assert self._marker is not None
+        return self._token.fullmatch(part) is None and self._marker.is_derived(Value(class_="", text=part))
 
     def _value(self, recorded: Any, live: Any, made: Settled) -> Any:
         if isinstance(recorded, dict) and isinstance(live, dict):
@@ -207,7 +214,8 @@ class PrivateValues:
         marker = self._marker
         assert marker is not None
         has_values = self._token.search(recorded) is not None or self._token.search(live) is not None
-        if not (has_values or marker.holds_addresses or made.with_computed):
+        is_glued = any(surrogate in live for surrogate in self._redaction.surrogates)
+        if not (has_values or is_glued or marker.holds_addresses or made.with_computed):
             return live
         for read in (self._part_by_part, self._second_forms, self._aligned):
             trial = made.copy()
@@ -295,7 +303,8 @@ class PrivateValues:
         old, new = self._token.fullmatch(was), self._token.fullmatch(now)
         assert self._marker is not None
         if old is None and new is None:
-            return self._is_house_number(was, now, made) or (made.with_computed and self._is_computed(was, now, made))
+            is_value = self._is_house_number(was, now, made) or self._is_glued(was, now, made)
+            return is_value or (made.with_computed and self._is_computed(was, now, made))
         if old is not None and new is not None:
             return self._values(self._marker.value(int(old[2])), self._marker.value(int(new[2])), made)
         token, word = (old, now) if old is not None else (new, was)
@@ -338,6 +347,21 @@ class PrivateValues:
         from freezeframe_redaction.marks.marker import Value
 
         return self._note(made, address, Value(class_=address.class_, text=was), Why.DERIVED)
+
+    def _is_glued(self, was: str, now: str, made: Settled) -> bool:
+        """Return whether a live word is a surrogate joined with letters, and the recorded one the value itself with these."""
+        from freezeframe_redaction.marks.marker import Value
+
+        marker = self._marker
+        assert marker is not None
+        for text, class_ in self._redaction.surrogates.items():
+            before, found, after = now.partition(text)
+            original = was[len(before) : len(was) - len(after)]
+            if found and (before or after) and original and was == before + original + after:
+                surrogate = Value(class_=class_, text=text, is_known=True)
+                if not marker.has_key or marker.stands_for(surrogate, Value(class_=class_, text=original)):
+                    return self._note(made, surrogate, Value(class_=class_, text=original), Why.DERIVED)
+        return False
 
     def _is_computed(self, was: str, now: str, made: Settled) -> bool:
         """Return whether a number, or a month, may be computed from a surrogate."""
