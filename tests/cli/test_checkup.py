@@ -117,15 +117,20 @@ def test_doctor_names_the_collector_that_spans_would_go_to(
 
 
 def test_a_taken_port_names_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the option that chooses another one."""
+    """It is no fault: `up` takes another one, which is the one that is named once it runs."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         monkeypatch.setattr(daemon, "Ports", lambda: daemon_ports(port))
         finding = findings(tmp_path)[f"port {port}"]
-    assert finding.grade is Grade.WARN
-    assert "--replay-port" in finding.do
+        assert finding.grade is Grade.OK
+        assert "`freezeframe up` takes any free one" in finding.found
+        note = daemon.Note(name=daemon.REPLAY, pid=os.getpid(), started="", command=())
+        own = daemon.ProcessState(name=daemon.REPLAY, note=note, ports={"http": 45001})
+        monkeypatch.setattr(daemon, "services", {Home(directory=tmp_path): (own,)}.get)
+        assert "port 45001" in findings(tmp_path)
+        assert f"port {port}" not in findings(tmp_path)
 
 
 def daemon_ports(replay: int, make: type[daemon.Ports] = daemon.Ports) -> daemon.Ports:

@@ -99,7 +99,7 @@ def test_a_program_that_asked_for_nothing_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "advised"), [("model", "--live model"), ("http", "--live http"), ("tool", "--allow-tool NAME"), ("database", None)]
+    ("kind", "advised"), [("model", "--live model"), ("http", "--live http"), ("tool", "--allow-tool n"), ("database", None)]
 )
 def test_a_new_call_is_made_for_real_by_the_option_of_its_kind(kind: str, advised: str | None) -> None:
     """A database is never asked live."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
@@ -68,6 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     print(FIXTURE.to_text(made, terminal_width()))
     print(f"next: {f'pytest {made.test}' if made.test else f'freezeframe replay {made.fixture}'}")
+    if made.test and find_spec("pytest") is None:
+        print("      pytest is not installed in this environment: pip install pytest")
     if made.test and not made.warnings and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")
     return 0

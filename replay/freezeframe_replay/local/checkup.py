@@ -227,24 +227,22 @@ def _disk(home: Home) -> Iterable[CheckResult]:
 
 
 def _ports(home: Home) -> Iterable[CheckResult]:
-    ours = {port for service in daemon.services(home) if service.note for port in service.ports.values()}
+    ours = {service.name: service.ports for service in daemon.services(home) if service.note}
     usual = daemon.Ports()
-    wanted = {
-        "OTLP/gRPC": (usual.grpc, "--grpc-port"),
-        "OTLP/HTTP": (usual.http, "--http-port"),
-        "ClickHouse HTTP": (usual.clickhouse, "--clickhouse-port"),
-        "replay service": (usual.replay, "--replay-port"),
-    }
-    for what, (port, option) in wanted.items():
-        check = f"port {port}"
-        if port in ours:
-            yield _ok(check, f"{what}: used by freezeframe")
+    wanted = (
+        ("OTLP/gRPC", daemon.COLLECTOR, "grpc", usual.grpc),
+        ("OTLP/HTTP", daemon.COLLECTOR, "http", usual.http),
+        ("ClickHouse HTTP", daemon.COLLECTOR, "clickhouse", usual.clickhouse),
+        ("replay service", daemon.REPLAY, "http", usual.replay),
+    )
+    for what, service, name, port in wanted:
+        if own := ours.get(service, {}).get(name):
+            yield _ok(f"port {own}", f"{what}: used by freezeframe")
         elif port_is_free(port):
-            yield _ok(check, f"{what}: free")
+            yield _ok(f"port {port}", f"{what}: free")
         else:
             owner = who_listens(port) or "another process"
-            do = f"end that process, or freezeframe up {option} N"
-            yield _warn(check, f"{what}: taken by {owner}", do)
+            yield _ok(f"port {port}", f"{what}: taken by {owner}; `freezeframe up` takes any free one")
 
 
 def _collector(home: Home) -> Iterable[CheckResult]:

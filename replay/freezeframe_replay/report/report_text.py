@@ -99,6 +99,8 @@ def _divergence(divergence: Divergence, width: int, whole: bool) -> Iterable[str
         yield short(f"  {divergence.path}", width)
         sides = ("-", divergence.recorded, divergence.whole_recorded), ("+", divergence.live, divergence.whole_live)
         for mark, text, all_of_it in sides:
+            if text == "":
+                continue
             if whole:
                 lines = unquoted(all_of_it or text or "").splitlines() or [""]
                 yield from (f"  {mark} {printable(line)}" for line in lines)
@@ -147,9 +149,9 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
         yield short(f"  outcome: {text}", width)
 
 
-def _answer(call_kind: str) -> str:
+def _answer(call_kind: str, name: str) -> str:
     """Return the way in which a new call gets an answer; databases and files are never live."""
-    peculiar: dict[str, str] = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: "", Kind.FILE: ""}
+    peculiar: dict[str, str] = {Kind.TOOL: f"--allow-tool {shlex.quote(name)}", Kind.DATABASE: "", Kind.FILE: ""}
     option = peculiar.get(call_kind, f"--live {call_kind}")
     make = f"make it for real and keep it with `freezeframe replay RUN {option} -o DIR`, or "
     return f"a new call has no recording: {make if option else ''}"
@@ -167,7 +169,7 @@ def _next(report: Report, width: int, again: str, locked_in: str) -> Iterable[st
         if verdict(report) is Verdict.INCOMPARABLE and first.kind in _BY_CODE:
             advice = "make the code run, then: freezeframe replay RUN"
         if first.kind is DivergenceKind.EXTRA_CALL:
-            advice = _answer(first.call_kind) + advice
+            advice = _answer(first.call_kind, first.name) + advice
     elif report.changed_code:
         names = sorted({name.partition(" ")[2] for name in report.changed_code})
         advice = "run the new code on the recorded calls: freezeframe replay RUN " + " ".join(
