@@ -215,7 +215,8 @@ class Scanner:
             found.setdefault(index, []).append(item)
         if CLASS in self._classes:
             for index, item in alone.propose(batch, bounds):
-                found.setdefault(index, []).append(item)
+                if not self.keys.is_field_of_things(batch, item[0].start, item[0].end):
+                    found.setdefault(index, []).append(item)
         if self._prose is not None:
             for index, (low, high) in enumerate(bounds):
                 model = self._prose.find(batch[low:high])

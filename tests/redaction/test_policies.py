@@ -265,6 +265,13 @@ def test_nothing_but_off_may_redact_nothing(tmp_path: Path) -> None:
         ("badge", "| badge: A17 | door: 4 |", " | door: 4 |"),
         ("badge", "badge: A17. Then he left", ". Then he left"),
         ("badge", "my_badge=A17", "my_badge=A17"),
+        ("badge", "ts=1718 badge= door=4", "ts=1718 badge= door=4"),
+        ("badge", '{"badge": "A1", "door": "A2"}', '", "door": "A2"}'),
+        ("badge", '{"badge": 4011, "door": 4012}', ', "door": 4012}'),
+        ("badge", "<row><badge>A17</badge><door>4</door></row>", "</badge><door>4</door></row>"),
+        ("badge", "| badge | door |\n|---|---|\n| A17 | 4 |", " | 4 |"),
+        ("badge", "door,badge\n4,A17\n5,A18", "\n5,"),
+        ("badge", "door\t4\nbadge\tA17", "door\t4\nbadge\tA17"),
     ],
 )
 def test_a_class_by_key_takes_the_value_of_its_key_and_no_more(key: str, text: str, left: str) -> None:
@@ -272,6 +279,11 @@ def test_a_class_by_key_takes_the_value_of_its_key_and_no_more(key: str, text: s
     made = str(Redactor(parse_policy(source), KEY).redact(text).value)
     assert left in made
     assert (made != text) == (f"{key}{text}".lower().count(key) > 1 and left != text)
+
+
+def test_letters_that_the_engine_reads_alike_are_no_word_for_a_password() -> None:
+    text = "τμήμα=λογιστήριο μητρώο=MT12 όροφος=2"
+    assert Redactor(load_policy(), KEY).redact(text).value == text
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,9 @@ class Index:
     def __len__(self) -> int:
         return len(self._held)
 
+    def __contains__(self, text: str) -> bool:
+        return text in self._held
+
     def without_forms(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return the names, with their surrogates, except those that are replaced as forms anyway.
 

@@ -186,6 +186,8 @@ def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Find a value with the shape of a password after a word for one, or in the answer to it, with any text between."""
     if _FORMS.is_assigned.match(text, at, min(high, at + 8)):
         return ()  # perhaps in a URL
+    if _FORMS.shaped_after.search(text, max(low, at - _NEAR), at) is None:
+        return ()
     for start in (at, context.answer(text, at, high)):
         for word in _FORMS.shaped.finditer(text, start, min(high, start + _FAR + _MAX_LENGTH)) if start is not None else ():
             between = text[start : word.start()]

@@ -10,7 +10,7 @@ A cell must still look like its class, so ``n/a`` or ``string`` in a column of `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -74,7 +74,16 @@ _HALVES = (frozenset(["first", "last"]), frozenset(["given", "family"]))
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Read the table that has a heading which ended just before `at`: all its columns at once."""
+    return read_table(text, low, high, at, _column)
+
+
+def read_table(
+    text: str, low: int, high: int, at: int, column_of: Callable[[list[str], int], TableColumn | None]
+) -> tuple[Candidate, ...]:
+    """Read the table that has a heading which ended just before `at`: all its columns at once.
+
+    `column_of` gives the column of the heading at a place among all headings.
+    """
     floor = max(low, at - _MAX_HEADINGS_LENGTH)
     begin = max(floor, text.rfind("\n", floor, at - 1) + 1)
     opening, closing = text.rfind("(", begin, at - 1), text.find(")", at - 1, min(high, at + 400))
@@ -88,14 +97,14 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not delimiter and stop - begin > _MAX_LONE_HEADING_LENGTH:
         return ()
     if not delimiter and stop >= 0:
-        return _single(text, begin, stop, high)
+        return _single(text, begin, stop, high, column_of)
     if not _FORMS.headings_only.fullmatch(text, begin, stop):
         return ()
     headings = list(cells(text, begin, stop, delimiter))
     if any(text.count(" ", a, b) >= _MAX_WORDS for a, b in headings):
         return ()
     names = [text[a:b].strip(" \"'`*") for a, b in headings]
-    columns = [(at, column) for at in range(len(names)) if (column := _column(names, at)) is not None]
+    columns = [(at, column) for at in range(len(names)) if (column := column_of(names, at)) is not None]
     # A list in source code with one value per line has a comma at the end of each, and is not a table of two columns.
     if sum(map(bool, names)) < (1 if delimiter == "|" else 2) or not columns:
         return ()
@@ -122,10 +131,12 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (*out, Candidate(begin, read, EXAMINED))
 
 
-def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...]:
+def _single(
+    text: str, begin: int, stop: int, high: int, column_of: Callable[[list[str], int], TableColumn | None]
+) -> tuple[Candidate, ...]:
     """Read a table of one column: a heading alone on its line, and below it lines that all look like its cells."""
-    column = _column([text[begin:stop].strip(" \"'`*\r")], 0)
-    if column is None or column.class_ in _NOT_ALONE:
+    column = column_of([text[begin:stop].strip(" \"'`*\r")], 0)
+    if column is None or column.class_ not in _ALONE:
         return ()
     out: list[Candidate] = []
     end = stop
@@ -137,8 +148,8 @@ def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...
     return (*out, Candidate(begin, end, EXAMINED))
 
 
-_NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
-"""Classes whose cells look like any line."""
+_ALONE = frozenset(column.class_ for column in _COLUMNS) - {"PERSON", "ADDRESS", "SECRET", "EMAIL"}
+"""Classes whose cells do not look like any line."""
 
 
 def _judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | None:

@@ -28,6 +28,9 @@ _MIN_BARE_NUMBER: Final = 100_000_000_000
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.\-/:$ ]{0,40}$")
 _PII_IN_KEY = re.compile(r"@|[0-9][0-9 .\-]{7}|[A-Z][a-z]+ [A-Z]|-----|eyJ|\.[0-9]{1,3}\.")
 _MAX_KEYS: Final = 20_000
+_KEY_BEFORE: Final = re.compile(r"""(?:<([^\W\d][\w.-]{0,40})>|(?<!\w)([^\W\d][\w.-]{0,40})["']?[ \t]?[:=][ \t]?["']?)\Z""")
+_END_OF_FIELD: Final = re.compile(r"""["']?(?:\Z|\s*\n|[<;&|}]|[,\s]\s*["']?[^\W\d][\w.-]{0,40}["']?[ \t]?[:=])""")
+_MAX_BEFORE: Final = 50
 
 
 class KeyContext(NamedTuple):
@@ -92,7 +95,7 @@ class KeyContexts(dict[str, KeyContext]):
         if self.paths and (path := self.path_of(key)):
             return KeyContext(f"{path}: ", False, plain, _MIN_NAMED_NUMBER)
         if key in self._telling:
-            return KeyContext(f"{key}: ", False, plain, _MIN_NAMED_NUMBER)
+            return KeyContext(f"{key}: ", False, plain, MIN_NUMBER)
         if field_of(key) is not None:
             return KeyContext(f"{key}: ", False, plain, _MIN_NAMED_NUMBER)
         if len(key) > 64 or "\n" in key:
@@ -108,8 +111,20 @@ class KeyContexts(dict[str, KeyContext]):
     def prefix(self, key: str, parent: str) -> str:
         """Return the key and the key around it as context before a value."""
         held = self[key]
-        around = self[parent].prefix if held.defers and parent else ""
-        return (around if key in SPEAKS_FOR_PARENT else f"{parent} {key}: ") if around else held.prefix
+        around = self[parent] if held.defers and parent else None
+        if around is None or not (around.prefix or around.is_nobodys):
+            return held.prefix
+        return around.prefix if key in SPEAKS_FOR_PARENT else f"{parent} {key}: "
+
+    def is_nobodys(self, key: str, parent: str) -> bool:
+        """Return whether the value is of a thing: ``{"city": "Austin"}``, ``{"product": {"name": "Austin"}}``."""
+        held = self[key]
+        return held.is_nobodys or (held.defers and self[parent].is_nobodys)
+
+    def is_field_of_things(self, text: str, start: int, end: int) -> bool:
+        """Return whether ``text[start:end]`` is all of a field whose key is written before it: ``city=Austin``."""
+        key = _KEY_BEFORE.search(text, max(0, start - _MAX_BEFORE), start)
+        return key is not None and self[key[1] or key[2]].is_nobodys and _END_OF_FIELD.match(text, end) is not None
 
     def least(self, key: str, parent: str) -> int:
         """Return the smallest number that may be private under the key."""

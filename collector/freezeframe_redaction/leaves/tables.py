@@ -1,6 +1,6 @@
 """Find the tables of many rows in a text:
 
-CSV and TSV, markdown, output of database clients, lines of JSON. Only their places and cells: the class of a
+CSV and TSV, markdown, output of database clients, rows of an INSERT, lines of JSON. Only their places and cells: the class of a
 column is judged once for all of its cells (`redacting.columns`).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 MIN_ROWS: Final = 20
@@ -22,6 +23,8 @@ _HEADING: Final = re.compile(r"(?=[^\W\d_]|[ \"'`*#]*[^\W\d_])[\w .\-/#()\"'`*:]
 _MAX_HEADING_WORDS: Final = 4
 _RULER: Final = re.compile(r"(?m)^[ \t]*+[|+]?(?=[ :=]*+-)[-:= ]*+(?:[|+](?=[ :]*+-)[-: ]*+)*+[|+]?[ \t]*+\r?$")
 _QUOTED: Final = re.compile(r""" ?(?:"(?:[^"\n]|"")*"|'(?:[^'\n]|'')*')""")
+_INSERT: Final = re.compile(r"(?i)\(([\w ,.\"`]{1,400})\)\s{0,4}VALUES\s{0,4}(?=\()")
+_TUPLE: Final = re.compile(r"(\((?:'(?:[^'\n]|'')*+'|[^()'\n])*+\))\s{0,4}[,;]?\s{0,4}")
 _FENCE: Final = re.compile(r"(?m)^[ \t]*```\w{0,12}\r?\n|^\r?\n")
 
 Cell = tuple[int, int]
@@ -44,7 +47,7 @@ def tables_in(text: str) -> Iterator[Table]:
     for start in sorted(_starts(text)):
         if start < past:
             continue
-        table = _read(text, start)
+        table = _read_insert(text, start) if text.startswith("(", start) else _read(text, start)
         if table is not None:
             past = table.end
             yield table
@@ -83,7 +86,8 @@ _QUOTES: Final = " \"'\r"
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Yield possible starts of a line of headings: before a ruler, or at the beginning of a text, a block or a paragraph."""
+    """Yield possible starts of headings: in an INSERT, before a ruler, at the beginning of a text, a block or a paragraph."""
+    yield from (match.start() for match in islice(_INSERT.finditer(text), _MAX_STARTS))
     if "--" in text:
         for ruler in _RULER.finditer(text):
             yield text.rfind("\n", 0, max(0, ruler.start() - 1)) + 1
@@ -97,6 +101,22 @@ def _starts(text: str) -> Iterator[int]:
         if count == _MAX_STARTS:
             break
         yield fence.end()
+
+
+def _read_insert(text: str, start: int) -> Table | None:
+    """Return the rows below the names of columns that begin here."""
+    names = _INSERT.match(text, start)
+    if names is None:
+        return None
+    headings = [name.strip(_AROUND) for name in names[1].split(",")]
+    rows: list[Sequence[Cell]] = []
+    begin = end = names.end()
+    while (row := _TUPLE.match(text, end)) is not None:
+        rows.append(list(cells(text, row.start() + 1, row.end(1) - 1, ",")))
+        if len(rows[-1]) != len(headings):
+            return None
+        end = row.end()
+    return Table(headings, begin, rows, end) if len(rows) >= MIN_ROWS else None
 
 
 def _read(text: str, start: int) -> Table | None:

@@ -50,6 +50,8 @@ def spell_one_text(items: list[Any]) -> bool:
 MAX_DEPTH: Final = 8
 """Depth of JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
+_HALVES: Final = {"first": "last", "last": "first", "given": "family", "family": "given"}
+"""Keys that mean names only together."""
 _YIELDS: Final = "yields"
 _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
 """Keys of the rows of a table, next to the key ``columns``."""
@@ -326,7 +328,7 @@ class _Walk:
             self._role = str(held["role"])
         if not FIELD_VALUES.isdisjoint(held):
             key = field_name(held, key, keys)
-        around = keys[key].prefix
+        around, of_things = keys[key].prefix, keys[key].is_nobodys
         quiet = self._channel is None and self._pieces is None
         shared = self._shared if quiet and self._columns is None else None
         # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
@@ -337,9 +339,12 @@ class _Walk:
             ordinal += 1
             kind = type(item)
             if kind is str:
-                if defers and around:
+                if defers and (around or of_things):
                     prefix = around if name in SPEAKS_FOR_PARENT else f"{key} {name}: "
+                    nobodys = of_things
                 if prefix or (self._role and name in _SAID):
+                    if name in _HALVES and _HALVES[name] in held:
+                        prefix = f"{name}_name: "
                     ordinal = self._text(item, prefix, name, key, ordinal)
                 elif item in _words and quiet and item not in wanted:
                     ordinal += 1
@@ -466,7 +471,7 @@ class _Walk:
         if '"' in text:
             self._quotes += text.count('"')
         elif len(text) < _MAX_WORD_LENGTH and not is_piece and self._pieces is None and _is_word(text):
-            if (prefix and len(text) > 2) or text in self._keys.wanted:
+            if (prefix and (len(text) > 2 or self._keys.is_told(key))) or text in self._keys.wanted:
                 leaf = Leaf(text, prefix, ordinal)
                 if self._columns is not None:
                     leaf.column = self._columns[key, parent]
@@ -475,7 +480,7 @@ class _Walk:
         if not text:
             return ordinal + 1
         leaf = Leaf(text, prefix, ordinal)
-        leaf.is_nobodys = len(text) < _MAX_NAME_LENGTH and self._keys[key].is_nobodys
+        leaf.is_nobodys = len(text) < _MAX_NAME_LENGTH and self._keys.is_nobodys(key, parent)
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
         elif self._pieces is not None and not (looks_like_json(text) or holds_events(text)):

@@ -8,6 +8,7 @@ from typing import Final
 
 import orjson
 
+from freezeframe_redaction.detectors import tables
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.policies import linear
 from freezeframe_redaction.policies.policy import CustomClass, Policy
@@ -22,13 +23,15 @@ WINDOW: Final = 256
 _LATIN_1: Final = 0xFF
 _LANE = "(?#custom)"
 """A lane apart from the built-in ones, so that a policy compiles only its own patterns."""
+_HAS_DIGIT = re.compile("[0-9]")
 _KEYED_VALUE = re.compile(
-    r"(?P<sign>[:=])[ \t]?(?:(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\x1f\n]){1,200})(?P=quote)"
+    r">(?P<element>[^<>\x1f\n]{1,200})</|(?P<sign>[:=])(?:[ \t](?![^\W\d][\w.-]{0,40}(?:=|:\s)))?"
+    r"(?:(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\x1f\n]){1,200})(?P=quote)"
     r"|(?P<open>[\"']?)(?:(?<==)(?P<word>[^\s\"'\x1f,;&|<>)\]}]{1,200})"
     r"|(?<!=)(?P<line>[^\s\"'\x1f=][^\"\x1f\n\t|;]{0,200}?)"
     r"(?=,?\s+[\"']?[^\W\d][\w.-]{0,40}[\"']?\s?[:=](?!//)|[\"\x1f\n\t|;]|(?:(?<=\d)|(?<=[^\W\d_]{3}))[.!?]\s|\s{2}|$)))"
 )
-"""A value after the separator of its key: to the closing quote, a word after ``=``, or up to the next field."""
+"""A value after the separator of its key: to the closing quote, a word after ``=``, up to the next field; or in an element."""
 
 
 def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
@@ -51,9 +54,21 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
                 Detector(
                     name=f"custom: {entry.name} by key",
                     class_=entry.name,
-                    triggers=(rf"{_LANE}(?i)(?:^|[^A-Za-z0-9_])(?:{names})[\"']?\s?[:=]",),
+                    triggers=(
+                        rf"{_LANE}(?i)(?:^|[^A-Za-z0-9_])(?:{names})[\"']?\s?[:=]",
+                        rf"{_LANE}(?i)<(?:{names})>",
+                    ),
                     find=_by_key(entry),
                     examples=(Example(text=f"{entry.keys[0]}: value-1", value="value-1"),),
+                )
+            )
+            out.append(
+                Detector(
+                    name=f"custom: {entry.name} by heading",
+                    class_=entry.name,
+                    triggers=(rf"{_LANE}(?i)(?:^|[^A-Za-z0-9_])(?:{names})[\"'`*]? ?[,;\t|\n]",),
+                    find=_by_heading(entry),
+                    examples=(Example(text=f"{entry.keys[0]},_\nvalue-1,_", value="value-1"),),
                 )
             )
     return tuple(out)
@@ -91,7 +106,7 @@ def _cases(char: str) -> Iterator[str]:
 
 def _by_key(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
     names = "|".join(map(re.escape, entry.keys))
-    key = re.compile(rf"(?i)(?<![^\W_])(?<!_)(?:{names})[\"']?\s?[:=]\Z")
+    key = re.compile(rf"(?i)(?:(?<![^\W_])(?<!_)(?:{names})[\"']?\s?[:=]|<(?:{names})>)\Z")
     reach = max(map(len, entry.keys)) + len("'' =")
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -100,9 +115,26 @@ def _by_key(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidat
         match = _KEYED_VALUE.match(text, at - 1, high)
         if match is None:
             return ()
-        start, end = match.span("quoted" if match["quoted"] else "word" if match["word"] else "line")
+        start, end = match.span(match.lastgroup or "line")
         end = start + len(text[start:end].rstrip(" ,;})]."))
         return (_candidate(entry.name, text[start:end], start, end),)
+
+    return find
+
+
+def _by_heading(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
+    column = tables.TableColumn(class_=entry.name, words="", look=re.compile(r"(?=[^\W_]|.*[^\W_])[^\x1f]{1,200}"))
+    keys = frozenset(map(str.lower, entry.keys))
+
+    def column_of(names: list[str], place: int) -> tables.TableColumn | None:
+        """Return the class's column; a key beside one value with digits is no line of headings."""
+        if names[place].lower() not in keys or (len(names) == 2 and _HAS_DIGIT.search(names[1 - place])):
+            return None
+        return column
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        found = tables.read_table(text, low, high, at, column_of)
+        return tuple(_candidate(one.class_, text[one.start : one.end], *one[:2]) if one.class_ else one for one in found)
 
     return find
 

@@ -90,6 +90,19 @@ def _are_things(found: Mapping[str, Sequence[Leaf]], rows: int) -> bool:
     return 4 * sum(any(map(_IS_THING, names.WORD.findall(text))) for text in found) >= len(found)
 
 
+def keep_things(leaves: Iterable[Leaf], is_name: Callable[[str], bool]) -> None:
+    """Let no name spread into a column whose key does not speak of people, and whose values are mostly no names."""
+    held: dict[int, list[Leaf]] = {}
+    for leaf in leaves:
+        if leaf.column is not None and not (leaf.column.class_ or leaf.prefix or leaf.edits):
+            held.setdefault(id(leaf.column), []).append(leaf)
+    for found in held.values():
+        names = [leaf for leaf in found if is_name(leaf.text)] if len(found) >= MIN_ROWS else []
+        if names and 2 * len({leaf.text for leaf in names}) < len({leaf.text for leaf in found}):
+            for leaf in names:
+                leaf.is_nobodys = True
+
+
 def candidate_of(column: KeyColumn | None, value: str) -> Candidate | None:
     """Return the whole value as a finding of its column's class; None if the column or the form does not match."""
     if column is None or not column.class_:

@@ -190,8 +190,11 @@ class Texts:
             casting.learn([*found, *halves(leaves)] if found else ())
             all_names = casting.index.without_forms(all_names) if casting.cast else all_names
         leaves += [text.node.leaves[0] for text in texts]
+        if all_names or (casting is not None and casting.cast):
+            forms = casting.index if casting is not None and casting.cast else ()
+            columns.keep_things(leaves, lambda text: text in all_names or text in forms)
         if all_names:
-            _repeat(all_names, leaves, with_findings=with_findings)
+            self._repeat(all_names, leaves, with_findings=with_findings)
         if casting is not None and casting.cast:
             self._replace_forms(casting, leaves, surrogates)
         for stream in streams:
@@ -220,12 +223,26 @@ class Texts:
             leaf = leaves[number]
             if leaf.is_number:
                 hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
-            if leaf.is_nobodys:
-                hits = [hit for hit in hits if hit.class_ != repeats.CLASS]
+            hits = [hit for hit in hits if hit.class_ != repeats.CLASS or not self._is_of_things(leaf, hit.start, hit.end)]
             if hits:
                 leaf.edits = merged(leaf.edits, hits)
                 leaf.forms = [(hit.made, hit.class_) for hit in hits]
                 surrogates.update(leaf.forms)
+
+    def _repeat(self, names: Mapping[str, str], leaves: Sequence[tree.Leaf], *, with_findings: bool) -> None:
+        """Replace the names wherever else they occur in the leaves."""
+        search = repeats.Repeats(names)
+        for leaf in leaves:
+            found = [] if leaf.is_number or leaf.is_nobodys else search.find(leaf.text, leaf.edits)
+            if spans := [span for span in found if not self._is_of_things(leaf, *span)]:
+                leaf.edits = sorted([*leaf.edits, *((start, end, names[leaf.text[start:end]]) for start, end in spans)])
+                if with_findings:
+                    notes = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in spans]
+                    leaf.findings = sorted([*leaf.findings, *notes])
+
+    def _is_of_things(self, leaf: tree.Leaf, start: int, end: int) -> bool:
+        """Return whether a key shows that what is like a name is none."""
+        return leaf.is_nobodys or self.keys.is_field_of_things(leaf.text, start, end)
 
     def holding(self, classes: frozenset[str], texts: Iterable[str], deadline: Deadline) -> set[str]:
         """Return the texts with a value of these classes, under any key."""
@@ -424,17 +441,6 @@ def _names(path: tuple[str, ...], keys: KeyContexts) -> tuple[str, ...]:
     if keys.paths and (named := keys.path_of(".".join(path))):
         return (named,)
     return ("", "", *path)[:-3:-1]
-
-
-def _repeat(names: Mapping[str, str], leaves: Sequence[tree.Leaf], *, with_findings: bool) -> None:
-    """Replace the names wherever else they occur in the leaves."""
-    search = repeats.Repeats(names)
-    for leaf in leaves:
-        if spans := [] if leaf.is_number or leaf.is_nobodys else search.find(leaf.text, leaf.edits):
-            leaf.edits = sorted([*leaf.edits, *((start, end, names[leaf.text[start:end]]) for start, end in spans)])
-            if with_findings:
-                found = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in spans]
-                leaf.findings = sorted([*leaf.findings, *found])
 
 
 def _redact_bytes(value: bytes, redact_text: Callable[[str], str]) -> bytes:
