@@ -160,6 +160,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         or first.lower() in names.NOT_NAMES
         or not first[0].isupper()
         or (len(first) == 1 and len(words) == 1 and first.isascii())
+        or (_FORMS.greeted_plural.search(text, max(low, start - 6), tokens[-1][1]) and not names.is_known(first))
     ):
         return ()
     if _is_signature(text, low, high, tokens) and (len(words) > 1 or len(first) > 2):

@@ -156,9 +156,9 @@ def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
     whole = len(tokens)
     while len(tokens) > 1 and is_ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
         tokens = tokens[:-1]
-    if len(tokens) == whole and len(tokens) > 2 and _may_follow(*(text[slice(*token)] for token in tokens[-3:])):
-        tokens = tokens[:-1]  # with ordinary words behind, the word may be of a thing: "Maria Lopez Elementary School"
-    return tokens
+    # With ordinary words behind, the word may be of a thing: "Maria Lopez Elementary School".
+    named = real(text, tokens) if len(tokens) == whole > 2 else ()
+    return tokens[:-1] if len(named) > 2 and _may_follow(*named[-3:]) else tokens
 
 
 def _may_follow(given: str, surname: str, word: str) -> bool:

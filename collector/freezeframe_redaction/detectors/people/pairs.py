@@ -55,11 +55,12 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             return names.accept(text, tokens, "line of its own")
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
     leading = words[0].lower()
+    whole = names.real(text, tokens[1:])[:2]
     if (
         index == 1
         and len(leading) > 3
         and names.may_be_name(words[0])
-        and not (names.is_whole(*words[1:3]) and not names.is_known(words[0]))
+        and not (len(whole) == 2 and names.is_whole(*whole) and not names.is_known(words[0]))
         and not (leading.endswith(_OTHERWISE) or leading in announced.ANNOUNCING or names.is_title(leading))
     ):
         index = 0  # "Zephaniah Obadele Thorne"
