@@ -114,7 +114,7 @@ class Redactor:
         """Return the span redacted by the rules that hold where it is; attributes with rules of their own go by these."""
         if not self.policy.rules:
             return redact(self, span)
-        place = _place_of(span)
+        place = place_of(span)
         here = self.policy.actions_at(place)
         apart: dict[Actions, dict[str, AttributeValue]] = {}
         for name, value in span.attributes.items():
@@ -241,7 +241,8 @@ class Redactor:
         return found
 
 
-def _place_of(span: SpanRecord) -> SpanPlace:
+def place_of(span: SpanRecord) -> SpanPlace:
+    """Return what a rule's scope may name of a span."""
     resource = span.resource.attributes
     environment = resource.get(genai.DEPLOYMENT_ENVIRONMENT) or resource.get(genai.DEPLOYMENT_ENVIRONMENT_BEFORE)
     return SpanPlace(

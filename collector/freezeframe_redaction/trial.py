@@ -11,6 +11,7 @@ import orjson
 
 from freezeframe_redaction.redacting.work import OWN
 from freezeframe_redaction.surrogates.known import Known, surrogates_of
+from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 UNNAMED: Final = "OTHER"
@@ -18,6 +19,7 @@ UNNAMED: Final = "OTHER"
 _AROUND: Final = 16
 """Characters shown on each side of a value."""
 _MAX_DEPTH: Final = 40
+_NO_VALUES: Final = OWN | {genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS}
 _JSON: Final = re.compile(r"\s*[\[{\"]")
 
 
@@ -53,8 +55,8 @@ def _pairs(before: SpanRecord, after: SpanRecord) -> Iterator[tuple[str, Any, An
         zip(before.links, after.links, strict=True),
     )
     for one, other in parts:
-        names = [name for name in one.attributes if name not in OWN]
-        made = [name for name in other.attributes if name not in OWN]
+        names = [name for name in one.attributes if name not in _NO_VALUES]
+        made = [name for name in other.attributes if name not in _NO_VALUES]
         # A body that is left out has no counterpart; else only names differ, in the same order.
         for name, new in zip(names, made, strict=True) if len(names) == len(made) else zip(names, names, strict=True):
             yield "names of attributes", name, new

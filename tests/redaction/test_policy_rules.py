@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from freezeframe_redaction import Cast, Policy, Redactor, TenantKey, load_policy
+from freezeframe_redaction.policies.actions import SpanPlace
 from freezeframe_redaction.policies.plugins import GROUP
 from freezeframe_redaction.policies.policy import parse_policy
 from freezeframe_redaction.surrogates.known import surrogates_of
@@ -227,3 +228,17 @@ def test_a_detector_of_another_package_finds_values_of_a_class() -> None:
 def test_a_detector_that_is_not_installed_is_an_error_at_startup() -> None:
     with pytest.raises(ConfigError, match="no installed package has it"):
         Redactor(_policy('name = "PROJECT"\ndetector = "nobodys"'), KEY)
+
+
+def test_a_policy_says_what_becomes_of_a_class_at_each_place() -> None:
+    policy = _policy(
+        'name = "PERSON"\naction = "remove"\nservices = ["support*"]',
+        'name = "EMAIL"\naction = "keep"\nunder = ["reply_to"]',
+        'name = "PHONE"\naction = "mask"\nattributes = ["gen_ai.*"]',
+        head='except = ["IP"]',
+    )
+    support, billing = (SpanPlace(services=name) for name in ("support-bot", "billing"))
+    assert [policy.becomes("PERSON", place) for place in (support, billing)] == ["remove", "surrogate"]
+    assert policy.becomes("EMAIL", billing) == "surrogate, keep under reply_to"
+    assert policy.becomes("PHONE", billing) == "surrogate, mask in gen_ai.*"
+    assert policy.becomes("IP", billing) == "keep"

@@ -9,6 +9,7 @@ import pytest
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_redaction.policies.policy import parse_policy
 from freezeframe_redaction.trial import Change, changes
+from freezeframe_schemas import genai
 from freezeframe_schemas.span import Event, SpanRecord
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
@@ -88,3 +89,11 @@ def test_a_code_of_few_digits_is_a_change_although_it_is_not_listed() -> None:
     span = _span(result=json.dumps({"pin": 4821}))
     (change,) = changes(span, Redactor(load_policy(), KEY).redact_span(span))
     assert (change.class_, change.key, change.before, change.after) == ("OTHER", "result.pin", "4821", "9999")
+
+
+def test_sizes_of_chunks_are_no_values() -> None:
+    before, after = (
+        _span(body=text).with_attributes({"body": text, genai.RESPONSE_CHUNK_SIZES: (size,)})
+        for text, size in (("to Lyon", 7), ("to Ghevixq", 10))
+    )
+    assert [one.key for one in changes(before, after)] == ["body"]

@@ -264,3 +264,7 @@ def test_a_policy_with_an_address_is_its_text_and_options_change_its_hash() -> N
     policies = [_policy("http://[::1]:9000/find", more) for more in ("", "timeout_s = 2", 'on_error = "keep"')]
     assert [parse_policy(policy.text) for policy in policies] == policies
     assert len({policy.hash for policy in policies}) == 3
+
+
+def test_a_failure_does_not_show_the_query_of_an_address() -> None:
+    assert "s3cret" not in DetectorFailedError("https://detector.corp.io/find?key=s3cret", "keep", "status 401").message

@@ -26,7 +26,7 @@ class DetectorFailedError(FreezeframeError):
     """A detector behind HTTP did not answer in time and form. The message holds nothing of the texts or of the answer."""
 
     def __init__(self, url: str, on_error: str, reason: str, *, is_first: bool = True) -> None:
-        super().__init__(f"detector {url}: {reason}")
+        super().__init__(f"detector {url.partition('?')[0]}: {reason}")
         self.detector = url, on_error
         self.keeps = on_error == KEEP
         self.is_first = is_first

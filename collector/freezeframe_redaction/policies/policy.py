@@ -179,10 +179,17 @@ class Policy:
                 lines += [f"{name} = {_toml(value)}" for name, value in rule.settings().items()]
         return "\n".join(lines) + "\n"
 
-    def becomes(self, class_: str) -> str:
-        """Return what becomes of the values of a class, for a reader."""
-        held = class_ in self.classes or any(entry.name == class_ for entry in self.custom)
-        return self.actions_at(SpanPlace()).of(class_) if held else KEEP
+    def becomes(self, class_: str, place: SpanPlace) -> str:
+        """Return what becomes of the values of a class in a span, for a reader."""
+        if class_ not in self.classes and all(entry.name != class_ for entry in self.custom):
+            return KEEP
+        actions = self.actions_at(place)
+        kept = [key for name, key in actions.under if name == class_]
+        names = [name for rule in self.rules if rule.class_ == class_ for name in rule.attributes]
+        apart = {name: self.actions_at(place._replace(attributes=name)).of(class_) for name in names}
+        said = [f"{KEEP} under {', '.join(kept)}"] if kept else []
+        said += [f"{action} in {name}" for name, action in apart.items() if action != actions.of(class_)]
+        return ", ".join([actions.of(class_), *said])
 
     def actions_at(self, place: SpanPlace) -> Actions:
         """Return what becomes of values at a place."""

@@ -6,7 +6,7 @@ Nothing is written: not to the store, and not to the folder of keys.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,10 +40,8 @@ class PolicyTrial:
     replaced: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """Class and key -> values in clear today that the policy replaces."""
     changed_runs: set[str] = field(default_factory=set[str])
-    today: Counter[str] = field(default_factory=Counter[str])
-    """Class -> values that are replaced today, each once per span."""
-    then: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Class -> fate of its values in new runs under the policy."""
+    today: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """Class, and the fate of such values in new spans like theirs -> values replaced today, each once per span."""
     samples: dict[tuple[str, str], list[Change]] = field(default_factory=dict[tuple[str, str], "list[Change]"])
 
     def to_json(self) -> dict[str, Any]:
@@ -59,9 +57,7 @@ class PolicyTrial:
             "changed_runs": sorted(self.changed_runs),
             "classes": dict(by_class.most_common()),
             "keys": [{"class": class_, "key": key, "count": count} for (class_, key), count in self.replaced.most_common()],
-            "today": [
-                {"class": class_, "count": count, "then": self.then[class_]} for class_, count in self.today.most_common()
-            ],
+            "today": [{"class": class_, "count": count, "then": then} for (class_, then), count in self.today.most_common()],
         }
 
     def to_text(self, width: int, *, with_samples: bool) -> str:
@@ -78,7 +74,7 @@ class PolicyTrial:
             lines.append(f"and {len(self.replaced) - _MAX_ROWS} more keys (--json lists all)")
         if self.today:
             lines += ["", "replaced today, and what it does with such values in new runs:"]
-            today = [[class_, f"{count:,}", self.then[class_]] for class_, count in self.today.most_common()]
+            today = [[class_, f"{count:,}", then] for (class_, then), count in self.today.most_common()]
             lines.append(table_text(["class", "values", "then"], today, right=[1]))
         if with_samples and self.samples:
             lines += ["", "samples:"]
@@ -109,6 +105,7 @@ def try_policy(
         FreezeframeError: a run cannot be read or redacted.
     """
     from freezeframe_redaction import TenantKey, find_key, redact_run
+    from freezeframe_redaction.redactor import place_of
     from freezeframe_redaction.surrogates.known import surrogates_of
     from freezeframe_redaction.trial import changes
 
@@ -121,16 +118,16 @@ def try_policy(
         key = find_key(keys, key_id.rpartition(",")[2], check.rpartition(",")[2]) or temporary
         for before, after in zip(spans, redact_run(spans, policy, key), strict=True):
             for change in changes(before, after):
-                place = change.class_, change.key
-                made.replaced[place] += 1
+                kind = change.class_, change.key
+                made.replaced[kind] += 1
                 made.changed_runs.add(before.trace_id)
-                held = made.samples.setdefault(place, [])
+                held = made.samples.setdefault(kind, [])
                 if len(held) < _MAX_SAMPLES and all(change.before != one.before for one in held):
                     held.append(change)
-            made.today.update(surrogates_of([before]).values())
+            place = place_of(before)
+            made.today.update((class_, policy.becomes(class_, place)) for class_ in surrogates_of([before]).values())
         made.runs += 1
         made.spans += len(spans)
-    made.then = {class_: policy.becomes(class_) for class_ in made.today}
     return made
 
 
