@@ -187,9 +187,9 @@ class Policy:
         kept = [key for name, key in actions.under if name == class_]
         names = [name for rule in self.rules if rule.class_ == class_ for name in rule.attributes]
         apart = {name: self.actions_at(place._replace(attributes=name)).of(class_) for name in names}
-        said = [f"{KEEP} under {', '.join(kept)}"] if kept else []
-        said += [f"{action} in {name}" for name, action in apart.items() if action != actions.of(class_)]
-        return ", ".join([actions.of(class_), *said])
+        more = [f"{KEEP} under {', '.join(kept)}"] if kept else []
+        more += [f"{action} in {name}" for name, action in apart.items() if action != actions.of(class_)]
+        return ", ".join([actions.of(class_), *more])
 
     def actions_at(self, place: SpanPlace) -> Actions:
         """Return what becomes of values at a place."""
