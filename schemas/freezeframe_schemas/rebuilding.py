@@ -68,7 +68,10 @@ def lost_of_exception(error: BaseException) -> str:
 
 def _is_gone(rebuilt: BaseException, name: str, item: object) -> bool:
     """Return whether an attribute of an exception is rebuilt differently or not at all."""
-    return not hasattr(rebuilt, name) or next(lost_in_rebuilding(item), None) is not None
+    try:
+        return not hasattr(rebuilt, name) or next(lost_in_rebuilding(item), None) is not None
+    except Exception:  # a class may do anything: `urllib.error.HTTPError` raises KeyError without its response
+        return True
 
 
 def _lost(value: Any, path: str, depth: int) -> Iterator[Lost]:

@@ -23,8 +23,10 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import functools
 import json
 import math
+import operator
 import sys
 import types
 import uuid
@@ -189,7 +191,8 @@ def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> 
         with contextlib.suppress(near_types.NotWritableError):
             return _tagged(row[0], _encode(row[1].write(value), seen, depth))
     if isinstance(value, enum.Enum):
-        return _tagged("enum", value.name, **{"class": class_path(kind)})
+        known = _member(kind, value.name) is value
+        return _tagged("enum", value.name, **{"class": class_path(kind)}) if known else _opaque(value, None)
     if isinstance(value, BaseException):
         return _exception(value, seen, depth)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -420,7 +423,9 @@ def _bare_exception(cls: Any, args: tuple[Any, ...], node: Mapping[str, Any]) ->
     row = near_types.ERRORS.get(class_path(cls))
     try:
         if row is not None and "made_from" in node:
-            return row.read(cls, _decode(node["made_from"]))
+            made = row.read(cls, _decode(node["made_from"]))
+            made.args = args
+            return made
     except Exception:  # another version of the class
         return None
     return _made_from(cls, args)
@@ -439,8 +444,25 @@ def _made_from(cls: Any, args: tuple[Any, ...]) -> BaseException | None:
     return error
 
 
+_JOINS: Final = {
+    getattr(method, "__func__", method)
+    for flags in (enum.Flag, enum.IntFlag)
+    for method in (flags.__or__, flags._missing_)  # pyright: ignore[reportPrivateUsage]
+}
+
+
+def _member(cls: Any, name: object) -> Any:
+    """Return an enum's member of that name, or several flags joined by "|", without code of the application; else None."""
+    members: Mapping[str, Any] = getattr(cls, "__members__", {})
+    if name in members:
+        return members[str(name)]
+    named = [members.get(part) for part in str(name).split("|")]
+    joins = getattr(cls, "__or__", None) in _JOINS and getattr(getattr(cls, "_missing_", None), "__func__", None) in _JOINS
+    return functools.reduce(operator.or_, named) if joins and None not in named else None
+
+
 def _build_enum(cls: Any, node: dict[str, Any]) -> Any:
-    member = getattr(cls, "__members__", {}).get(str(node.get("value")))
+    member = _member(cls, node.get("value"))
     return member if member is not None else Opaque(class_name=class_path(cls), text=str(node.get("value")))
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import collections
 import dataclasses
 import decimal
+import email.message
 import fractions
+import io
 import ipaddress
 import json
 import pathlib
+import re
 import threading
+import urllib.error
 from collections.abc import Callable
 from typing import Any
 
@@ -54,10 +58,11 @@ RESULTS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "frozen set in a tuple": (lambda: (frozenset({1}),), lambda it: str(hash(it[0]) == hash(frozenset({1})))),
     "amount": (lambda: {"sum": decimal.Decimal("1.10")}, lambda it: str(it["sum"] * 2)),
     "class of its own": (lambda: Sku("AC-17"), lambda it: it.shop()),
+    "several flags": (lambda: re.IGNORECASE | re.MULTILINE, lambda it: [it.name, re.M in it]),
     "url": (lambda: pydantic.HttpUrl("https://shop.example.com/a?b=1"), lambda it: [it.host, it.query]),
 }
 ERRORS: dict[str, tuple[Callable[[], Any], type[BaseException], Callable[[Any], Any]]] = {
-    "validation": (lambda: Size(width="wide"), pydantic.ValidationError, lambda it: it.errors(include_url=False)),  # pyright: ignore[reportArgumentType]
+    "validation": (lambda: Size(width="wide"), pydantic.ValidationError, lambda it: [it.args, it.errors(include_url=False)]),  # pyright: ignore[reportArgumentType]
     "its attribute": (lambda: fail(StockError(left=3)), StockError, lambda it: it.left),
     "file": (lambda: pathlib.Path("/no/such").read_text(), FileNotFoundError, lambda it: [it.errno, it.filename]),
     "place in JSON": (lambda: json.loads("[1,"), json.JSONDecodeError, lambda it: [it.pos, it.doc]),
@@ -128,6 +133,24 @@ def test_a_path_a_url_and_a_secret_in_the_input_come_back_and_what_does_not_is_n
     job.lock = threading.Lock()
     (lost,) = [gap for gap in _gaps(job) if gap.kind is GapKind.INPUT_OPAQUE]
     assert "the field lock of the argument job, a _thread:lock, cannot be rebuilt" in lost.text
+
+
+def test_an_exception_whose_rebuilt_form_raises_at_each_attribute_is_named() -> None:
+    """`HTTPError` asks the response, which is not recorded, for whatever it does not have."""
+
+    @freezeframe.tool
+    def get() -> None:
+        raise urllib.error.HTTPError("http://x.example.com", 404, "gone", email.message.Message(), io.BytesIO(b"no"))
+
+    def agent() -> int | None:
+        try:
+            get()
+        except urllib.error.HTTPError as error:
+            return error.code
+        return None
+
+    fixture, _ = record(agent)
+    assert any("raises a urllib.error:HTTPError, which a replay does not give back whole" in gap for gap in fixture.gaps)
 
 
 def test_equal_gaps_of_a_call_in_a_loop_are_one_line_with_its_class_and_their_number() -> None:
