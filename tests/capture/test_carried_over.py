@@ -12,6 +12,7 @@ import itertools
 import queue
 import random
 import sys
+import threading
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -137,8 +138,8 @@ def is_stateless(text: str) -> str:
     """Its attribute has the name of a function that it does not call."""
     global client
     client = object()
-    asked.set(asked.get() + 1)
-    return say([order(text), warehouse.count_orders])
+    asked.set(len(text))
+    return say([order(text), asked.get(), warehouse.count_orders])
 
 
 def made(history: list[str]) -> Callable[[str], str]:
@@ -184,6 +185,13 @@ KINDS: dict[str, tuple[Any, str]] = {
     "numpy": (np.zeros(4), "kept.__setitem__(1, kept[1] + 1)"),
     "slots": (Slotted(), "setattr(kept, 'seen', kept.seen + 1)"),
     "mapping": (Lately(), "kept.__setitem__(str(len(kept.data)), 1)"),
+    "context variable": (contextvars.ContextVar[int]("kept", default=0), "kept.set(kept.get() + 1)"),
+    "context variable, read first": (contextvars.ContextVar[int]("kept", default=0), "now = kept.get(); kept.set(now + 1)"),
+    "default of a context variable": (contextvars.ContextVar[list[int]]("kept", default=[]), "kept.get().append(1)"),  # noqa: B039
+    "thread local": (threading.local(), "kept.seen = getattr(kept, 'seen', 0) + 1"),
+    "thread local, counted up": (threading.local(), "hasattr(kept, 'seen') or setattr(kept, 'seen', 0); kept.seen += 1"),
+    "idle context variable": (contextvars.ContextVar[int]("kept", default=0), "kept.set(len(text)); kept.get()"),
+    "idle thread local": (threading.local(), "kept.seen = len(text); len([kept.seen])"),
     "idle iterator": (iter([1, 2]), "kept"),
     "idle generator": (numbers(), "kept"),
     "idle seeded": (random.Random(7), "kept"),

@@ -72,8 +72,8 @@ class LeftBehind:
     def __init__(self, function: Any, *, for_run: bool = False) -> None:
         """Examine the names in a tool; or, `for_run`, values that a replay of a run of this function would find different.
 
-        The latter leaves out names used only by tools, context variables, which are set anew for each request
-        or task, and the environment, which others set, too. It adds the contents of `functools.cache`.
+        The latter leaves out names used only by tools, context variables that the run sets before it reads them, and the
+        environment, which others set, too. It adds the contents of `functools.cache`.
         """
         self._for_run = for_run
         plain = plain_function(function)
@@ -121,7 +121,10 @@ class LeftBehind:
         Nested objects are compared only for runs, three levels deep.
         """
         if type(value) is ContextVar:
-            value = value.get(_ABSENT)
+            try:
+                value = value.get()  # a default given here would hide the variable's own
+            except LookupError:
+                value = _ABSENT
         if type(value) is _CACHED:
             return "cache", value.cache_info().misses
         kind = type(value)  # never `isinstance`, which asks a lazy object for its class, and so creates it
@@ -228,6 +231,10 @@ class _Search:
         self._found: dict[str, Read] = {}
         self._data: dict[type, set[str]] = {}
         """A class -> the noted names of its data."""
+        self._of_contexts: dict[str, tuple[object, Read]] = {}
+        """Places of context variables and thread locals -> each with its reader."""
+        self._read_first: dict[int, bool] = {}
+        """Id of such a variable -> whether each function that names it reads it before it sets it."""
         self._waiting: list[tuple[FunctionType, type]] = []
         """Functions to look at, each with the class whose method it is; the tool's for others."""
 
@@ -240,6 +247,10 @@ class _Search:
                 continue
             seen.add(each.__code__)
             names, loaded, stored = _names(each.__code__)
+            for name in loaded if self._for_run else ():
+                if type(variable := each.__globals__.get(name)) in _OF_A_CONTEXT:
+                    reads = _reads_first(each.__code__, name)
+                    self._read_first[id(variable)] = reads and self._read_first.get(id(variable), True)
             around = zip(each.__code__.co_freevars, each.__closure__ or (), strict=False)
             cells = {name: (_content(cell), partial(_content, cell)) for name, cell in around}
             self._look(f"the variable {{}} around {each.__name__}", cells, names)
@@ -249,6 +260,9 @@ class _Search:
             self._found |= {f"a default of {each.__name__}": partial(_itself, item) for item in growing}
             for cls in {self._owner, owner}:
                 self._follow(cls, names)
+        self._found |= {
+            shown: read for shown, (variable, read) in self._of_contexts.items() if self._read_first.get(id(variable))
+        }
         return list(self._found.items())[:_MAX_PLACES]
 
     def _look(self, label: str, held: Mapping[str, tuple[Any, Read]], names: set[str]) -> None:
@@ -266,7 +280,9 @@ class _Search:
                     self._look(f"the global {name}.{{}}", _held(vars(value), names), names)
             elif issubclass(kind, type):
                 self._follow(value, names)
-            elif not (self._for_run and kind in _OF_A_CONTEXT):
+            elif self._for_run and kind in _OF_A_CONTEXT:
+                self._of_contexts[shown] = value, read
+            else:
                 self._found.setdefault(shown, read)
                 self._follow(kind, names)
 
@@ -302,6 +318,18 @@ def _names(code: CodeType) -> tuple[set[str], set[str], set[str]]:
             loaded |= loaded_there
             stored |= set_there
     return names, loaded, stored
+
+
+def _reads_first(code: CodeType, name: str) -> bool:
+    """Return whether code uses a global context variable or thread local first to read it: ``X.set(X.get() + 1)`` reads it."""
+    steps = list(dis.get_instructions(code))
+    uses = [at for at, step in enumerate(steps) if step.opname == "LOAD_GLOBAL" and step.argval == name]
+    if not uses or (after := steps[uses[0] + 1]).opname == "STORE_ATTR":
+        return False
+    if after.argval != "set":
+        return True
+    called = next((at for at in range(uses[0], len(steps)) if "CALL" in steps[at].opname), len(steps))
+    return any(uses[0] < at < called and steps[at + 1].argval == "get" for at in uses)
 
 
 def _globals(code: CodeType) -> Iterator[tuple[int, str]]:
