@@ -84,6 +84,7 @@ async def test_a_stdio_server_is_recorded_and_then_not_needed(tmp_path: Path) ->
     assert [span.text(genai.TOOL_NAME) for span in calls] == ["get_order", "get_order", "broken"]
     assert [span.name for span in calls] == ["tools/call get_order", "tools/call get_order", "tools/call broken"]
     assert calls[0].text(genai.TOOL_CALL_ARGUMENTS) == '{"order_id": "AC-1"}'
+    assert [span.text(genai.ERROR_TYPE) for span in calls] == [None, None, "tool_error"]
 
 
 @pytest.mark.parametrize(

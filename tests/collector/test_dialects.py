@@ -421,6 +421,28 @@ def test_langfuse_says_what_was_asked_and_answered_in_each_form_that_its_integra
     assert (found[genai.USAGE_CACHE_READ_TOKENS], found[genai.USAGE_COST_USD]) == (1, 0.5)
 
 
+def test_media_of_openinference_are_read_in_the_span_or_where_it_put_them() -> None:
+    """An uploader puts large images and documents elsewhere, and their address in the place of the data URL."""
+    content = "llm.input_messages.0.message.contents.{}.message_content.{}"
+    addresses = {
+        "image": "s3://media/a.png",
+        "document": "s3://media/b.pdf",
+        "audio": "data:audio/wav;base64,UklGRg==",
+        "video": "",
+    }
+    attributes = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.role": "user"}
+    for place, (kind, url) in enumerate(addresses.items()):
+        attributes |= {content.format(place, "type"): kind}
+        attributes |= {content.format(place, f"{kind}.{kind}.url"): url} if url else {}
+    [message] = json.loads(normalise(bare_span(attributes)).text(genai.INPUT_MESSAGES) or "")
+    assert message["parts"] == [
+        {"type": "uri", "modality": "image", "uri": "s3://media/a.png"},
+        {"type": "uri", "modality": "document", "uri": "s3://media/b.pdf"},
+        {"type": "blob", "modality": "audio", "mime_type": "audio/wav", "content": "UklGRg=="},
+        {"type": "video"},
+    ]
+
+
 @pytest.mark.parametrize("name", ["LM.__call__", "Agent._run", "OpenAI.chat", "x._y.__call__"])
 def test_a_model_call_of_openinference_counts_whatever_its_method_is_called(name: str) -> None:
     """Only LlamaIndex marks methods of its own around a call as calls."""

@@ -144,10 +144,15 @@ def _as_sent(messages: list[Message]) -> list[Message]:
 
 
 def _content(part: JsonObject) -> JsonValue:
-    if "image" in part:
-        url = as_object(as_object(part.get("image")).get("image")).get("url")
-        return {"type": "image_url", "image_url": {"url": url}}
-    return part
+    """Return a part as a block of OpenAI's: a medium in its data URL, or at the place where the sender put it."""
+    kind = next((kind for kind in _MEDIA if kind in part), "")
+    medium = as_object(as_object(part.get(kind)).get(kind))
+    if "url" not in medium:
+        return part
+    return {"type": f"{kind}_url", f"{kind}_url": {key: value for key, value in medium.items() if key in ("url", "mime_type")}}
+
+
+_MEDIA: Final = ("image", "document", "audio", "video")
 
 
 def _tool_call(call: JsonObject) -> JsonValue:

@@ -184,6 +184,8 @@ def _mcp_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
     attributes[genai.TOOL_CALL_ARGUMENTS] = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
     if exchange.error is None and exchange.response.chunks:
         attributes[genai.TOOL_CALL_RESULT] = exchange.response.body.decode(errors="replace")
+        if b'"isError": true' in exchange.response.body and json.loads(exchange.response.body).get("isError") is True:
+            attributes[genai.ERROR_TYPE] = genai.MCP_TOOL_ERROR
     return attributes
 
 
