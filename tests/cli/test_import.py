@@ -20,9 +20,11 @@ from freezeframe_replay.sources.otlp_requests import requests_of_file
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError, WireError
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.run import Run
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
@@ -89,6 +91,25 @@ def test_traces_of_a_client_without_a_span_around_the_run_are_one_run_of_the_sto
         ledger = [loss.source for loss in freeze(found).ledger if loss.field == "traces"]
         assert ledger == [f"{len(ids)} joined: each carries on the conversation of one before, or reports its answer"]
     assert len(load_run(RunsPlace(data=collector.data), "9" * 32).spans) == 1
+
+
+@pytest.mark.long
+def test_requests_through_litellms_proxy_are_one_run_of_the_store_though_each_is_below_a_span_of_its_server(
+    collector: CollectorProcess,
+) -> None:
+    (run,) = load_runs_of_file(RECORDED / "openai-chat-oi")
+    ids: list[str] = []
+    for number, call in enumerate(reported_calls(run.spans)):
+        ids.append(f"{number + 7}" * 32)
+        served = replace(
+            call.span, trace_id=ids[-1], span_id=f"{number + 3}" * 16, name="POST /v1/chat/completions", attributes={}
+        )
+        called = replace(call.span, trace_id=ids[-1], parent_span_id=served.span_id)
+        assert collector.post([served, called.with_attributes({"litellm.call_id": ids[-1]})]).status_code == 200
+    collector.flush()
+    for trace_id in ids:
+        kinds = [step.exchange.kind for step in freeze(load_run(RunsPlace(data=collector.data), trace_id)).steps]
+        assert kinds == [Kind.MODEL, Kind.TOOL, Kind.TOOL, Kind.MODEL]
 
 
 class _Phoenix(QuietHandler):

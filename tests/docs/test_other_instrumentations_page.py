@@ -57,6 +57,8 @@ none got an answer. *error*: the class that is stored of a refused call. *no cal
 
 Not repaired: OpenLLMetry adds the tokens with which a stream of Anthropic begins to its final count, and sends the word
 `replies` for the messages of Haystack. MLflow sends by gRPC unless `OTEL_EXPORTER_OTLP_PROTOCOL` is `http/protobuf`.
+LiteLLM's proxy 1.108.7, tried the same way with the variables of LiteLLM: 4 of 4 calls, tokens and cost, both runs re-enacted.
+Not tried: Vercel's and Cloudflare's AI gateways, Helicone and Datadog, which are services.
 """
 
 

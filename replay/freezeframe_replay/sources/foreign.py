@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _MAX_TRACES: Final = 100
 """Limit of the store's traces that are examined for those of one run."""
+_GATEWAY: Final = "litellm.call_id"
+"""Attribute of a call that came through LiteLLM: its proxy traces each request by itself, below a span of its server."""
 
 
 def in_conventions(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
@@ -46,11 +48,13 @@ def joined(traces: Iterable[Sequence[SpanRecord]]) -> list[list[SpanRecord]]:
 def continued(store: RunStore, spans: list[SpanRecord]) -> list[SpanRecord]:
     """Return the spans of a run of the store, with those of the traces that it carries on or that carry it on.
 
-    Searched if a model call is the root of its trace: among traces of the same service and session, within an hour.
+    Searched if a model call is the root of its trace, or a gateway made it: among traces of the same service and session,
+    within an hour.
     """
     roots = [span for span in spans if not span.parent_span_id]
-    calls = {call.span.span_id for call in reported_calls(spans)}
-    if _is_ours(spans) or not roots or not calls.issuperset(root.span_id for root in roots):
+    calls = {call.span.span_id: call for call in reported_calls(spans)}
+    is_of_call = calls.keys() >= {root.span_id for root in roots} or any(_GATEWAY in c.attributes for c in calls.values())
+    if _is_ours(spans) or not roots or not is_of_call:
         return spans
     first = roots[0]
     at = dt.datetime.fromtimestamp(first.start_time_unix_nano / 1e9, dt.UTC)

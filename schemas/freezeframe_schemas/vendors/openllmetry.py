@@ -23,6 +23,11 @@ _REQUESTS: Final = {
     "completion": genai.OP_TEXT_COMPLETION,
     "embedding": genai.OP_EMBEDDINGS,
     "rerank": genai.OP_RETRIEVAL,
+    # LiteLLM's functions, which its proxy calls
+    "acompletion": genai.OP_CHAT,
+    "aresponses": genai.OP_CHAT,
+    "anthropic_messages": genai.OP_CHAT,
+    "aembedding": genai.OP_EMBEDDINGS,
 }
 _EVIDENCE: Final = frozenset({_KIND, _REQUEST_TYPE, "traceloop.workflow.name", "llm.usage.total_tokens"})
 

@@ -72,7 +72,8 @@ REQUIREMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "langfuse": ("langfuse", "openai", "langgraph", "langchain", "langchain-openai", OTLP),
     "logfire": ("logfire", "openai", "anthropic", "openai-agents", OTLP),
     "langsmith": ("langsmith[otel]", "openai", "langgraph", "langchain-openai", OTLP),
-    "native": ("pydantic-ai-slim[openai]", "strands-agents[openai]", "semantic-kernel", "anthropic", OTLP),
+    "native": ("pydantic-ai-slim[openai]", "semantic-kernel", "anthropic", OTLP),
+    "strands": ("strands-agents[openai]>=1", OTLP),
     "mlflow": ("mlflow", "openai", "anthropic", "langgraph", "langchain-openai", OTLP),
     "openlit": ("openlit", "openai", "anthropic", OTLP),
 }
@@ -218,7 +219,8 @@ SENDERS: Final[Mapping[str, Sender]] = {
     **_rows("LangSmith", "langsmith", {"langgraph": "langsmith", "openai": "langsmith"}, _LANGSMITH),
     **_rows("its own spans", "openinference-frameworks", {"litellm": "litellm"}, _CONTENT),
     **_rows("its own spans", "native", _two("anthropic"), _ANTHROPIC),
-    **_rows("its own spans", "native", {"pydantic-ai": "pydantic_ai_slim", "strands": "strands_agents"}, _CONTENT),
+    **_rows("its own spans", "native", {"pydantic-ai": "pydantic_ai_slim"}, _CONTENT),
+    **_rows("its own spans", "strands", {"strands": "strands_agents"}, _CONTENT),
     **_rows(
         "its own spans",
         "native",
