@@ -36,6 +36,21 @@ def test_numbers_that_may_be_computed_from_a_duration_are_named(recorded: str, l
     assert ("computes with a duration" in first.note) is named
 
 
+@pytest.mark.parametrize(
+    ("live", "named"),
+    [
+        ("use <shop.Cart object at 0x7fb5402e1390> now", True),
+        ("use <shop.Bag object at 0x7fb5402e1390> now", False),
+        ("use <shop.Cart object at 0x7fb5402e1390> later", False),
+    ],
+)
+def test_a_difference_in_nothing_but_the_address_of_an_object_is_named(live: str, named: bool) -> None:
+    recorded = "use <shop.Cart object at 0x7f0912ffa010> now"
+    changed = Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=2, lane="", recorded=recorded, live=live)
+    (first,) = with_reason([changed], [])
+    assert ("only addresses of objects differ" in first.note) is named
+
+
 @pytest.mark.parametrize(("live", "named"), [("It took 33 ms.", True), ("It took 331 ms.", False), ("It took 1 ms.", False)])
 def test_a_number_that_the_program_measured_is_named_if_it_is_far_from_that_of_the_run(live: str, named: bool) -> None:
     changed = Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=2, lane="", recorded="It took 1 ms.", live=live)

@@ -30,6 +30,8 @@ _OF_A_CALL: Final = re.compile(r"(?:tool |the result of \S+ )?(\S+) ")
 """Start of a gap that belongs to one function, if it is one of the recorded calls."""
 _CHANGES_FILES: Final = re.compile(rf" (?:writes|removes|makes the folder|renames|cuts|links) .*, {NOT_MARKED}")
 """A gap of unmarked code by which a run gets nothing from outside."""
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,16}\b")
+"""The address of an object in its default `repr`."""
 _MAX_REASONS: Final = 3
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?")
 _EXACT: Final = re.compile(r"\.\d{3}")
@@ -238,8 +240,10 @@ def _fitting(gaps: Sequence[str], recorded: Collection[str], made: Sequence[str]
 
 
 def _measured(divergence: Divergence, measured: Mapping[str, str]) -> str:
-    """Return the note for two texts that differ in a duration, or only in numbers that may be: nearly equal, or exact."""
+    """Return the note for two texts that differ only in addresses, or in numbers that may be a duration: nearly equal, or exact."""
     recorded, live = str(divergence.recorded), str(divergence.live)
+    if recorded != live and _ADDRESS.sub("", recorded) == _ADDRESS.sub("", live):
+        return "only addresses of objects differ, as in each process: give the class a __repr__, or leave the address out"
     if apart := set(_NUMBER.findall(live)).intersection(measured) - set(_NUMBER.findall(recorded)):
         return f"{min(apart)} may be a duration that the program measured, {measured[min(apart)]}"
     if (
