@@ -206,14 +206,28 @@ def test_a_difference_says_whether_redaction_may_be_the_reason(was: str, now: st
     assert (BY_REDACTION in values.note(marked, settled)) == is_redaction
 
 
-def test_a_difference_in_a_secret_that_the_program_wraps_says_that_redaction_may_be_the_reason() -> None:
+@pytest.mark.parametrize("at", [9, 12, 20, 37])
+def test_a_difference_in_a_secret_that_the_program_wraps_says_that_redaction_may_be_the_reason(at: int) -> None:
     """A detector sees each half as something else than the whole."""
 
     def wrapped(token: str) -> Any:
-        return _request(f"token: {token[:9]}\n{token[9:]} end")
+        return _request(f'"token": "{token[:at]}\n{token[at:]}" end')
 
     (given, recorded), surrogates = run_of(PERSON["token"], wrapped(PERSON["token"]))
     values = _values(surrogates, key=True)
     settled = _compared(values, recorded, wrapped(given))
     assert not settled.agrees
     assert BY_REDACTION in values.note(json.loads(values.mark(json.dumps(recorded))), settled)
+
+
+def test_lines_that_break_elsewhere_since_a_surrogate_has_another_length_are_put_down_to_redaction() -> None:
+    def wrapped(of: dict[str, str]) -> Any:
+        text = json.dumps(of)
+        return _request("\n".join(text[at : at + 40] for at in range(0, 240, 40)))
+
+    (given, recorded), surrogates = run_of(PERSON, wrapped(PERSON))
+    values = _values(surrogates, key=True)
+    marked = json.loads(values.mark(json.dumps(recorded)))
+    settled = _compared(values, recorded, wrapped(given))
+    assert not settled.agrees
+    assert BY_REDACTION in values.note(marked, settled)

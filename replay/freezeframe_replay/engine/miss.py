@@ -240,7 +240,7 @@ def _fitting(gaps: Sequence[str], recorded: Collection[str], made: Sequence[str]
 
 
 def _measured(divergence: Divergence, measured: Mapping[str, str]) -> str:
-    """Return the note for two texts that differ only in addresses, or in numbers that may be a duration: nearly equal, or exact."""
+    """Return the note for two texts that differ only in addresses, or in what may be a duration: nearly equal, or exact."""
     recorded, live = str(divergence.recorded), str(divergence.live)
     if recorded != live and _ADDRESS.sub("", recorded) == _ADDRESS.sub("", live):
         return "only addresses of objects differ, as in each process: give the class a __repr__, or leave the address out"

@@ -173,7 +173,13 @@ class PrivateValues:
             return settled.conflict
         was, now = next(texts_apart(recorded, settled.tree), ("", ""))
         parts = ([match.group() for match in self._parts[0].finditer(text)] for text in (was, now))
-        return BY_REDACTION if any(self._is_in_one(old, new) for old, new in hunks(*parts)) else ""
+        by_redaction = any(self._is_in_one(old, new) for old, new in hunks(*parts)) or self._is_wrapped(was, now)
+        return BY_REDACTION if by_redaction else ""
+
+    def _is_wrapped(self, was: str, now: str) -> bool:
+        """Return whether two texts with private values differ only in whitespace: a surrogate is not as long as its value."""
+        bare = ["".join(self._with_texts(text, lambda value: value.text).split()) for text in (was, now)]
+        return self._token.search(now) is not None and self.settle(*map(self.mark, bare)).agrees
 
     def _is_in_one(self, was: Sequence[str], now: Sequence[str]) -> bool:
         """Return whether only one of two differing texts has a private value, and the other another text in its place."""
@@ -185,7 +191,8 @@ class PrivateValues:
         from freezeframe_redaction.marks.marker import Value
 
         assert self._marker is not None
-        return self._token.fullmatch(part) is None and self._marker.is_derived(Value(class_="", text=part))
+        value = self._value_of(part) or Value(class_="", text=part)
+        return not value.is_known and self._marker.is_derived(value)
 
     def _value(self, recorded: Any, live: Any, made: Settled) -> Any:
         if isinstance(recorded, dict) and isinstance(live, dict):
