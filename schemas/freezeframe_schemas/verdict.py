@@ -77,7 +77,7 @@ _SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.NETWORK: "a client that no seam covers tried to reach the network",
     DivergenceKind.FENCED: "the program was blocked by a fence",
 }
-"""Divergences after which no verdict is possible: the input was another one, or the program was stopped early.
+"""Divergences after which no verdict is possible: the input differed, or the program was stopped early.
 
 The recorded program may have done the same unrecorded, so it need not be a change of behaviour.
 """

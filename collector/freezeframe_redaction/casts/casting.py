@@ -77,7 +77,7 @@ class _Form(NamedTuple):
     class_: str
     rank: _Rank
     is_part: bool = False
-    """The last four digits, a name cut at a length: a form only if the text mentions an end, or consists of it."""
+    """The last four digits, a name cut at a length: a form only if the text speaks of an ending, or is nothing else."""
 
 
 class _Forms:

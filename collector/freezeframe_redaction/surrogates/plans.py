@@ -57,7 +57,7 @@ class NumberingPlan:
 
 
 def _of_lengths(kind: Any, general: Any) -> str:
-    """Return a lookahead for one of the lengths of a kind of line, which inherits them if it has none."""
+    """Return a lookahead for the possible lengths of a kind of line, or the plan's general ones if it names none."""
     lengths = "|".join(f"[0-9]{{{length}}}" for length in kind.possible_length or general.possible_length)
     return rf"(?=(?:{lengths})\Z)"
 

@@ -1,4 +1,4 @@
-"""redis-py, sync and async: each command, and each pipeline as one call. A cluster's, too; not subscriptions, nor monitors.
+"""redis-py, sync and async: each command, and each pipeline as one call. Also of a cluster; no subscriptions or monitors.
 
 A client connects with its first command, so in a replay it never does.
 """

@@ -190,7 +190,7 @@ class _Shared:
                 self._open_row(place, *drawer)
 
     def come_anew(self, frame: FrameType) -> None:
-        """Begin a row at a frame, whatever drew before."""
+        """Begin a new row at a frame, even if the same code drew before."""
         self._go_on_elsewhere()
         self.come(frame)
 

@@ -79,7 +79,7 @@ class Beginnings:
         self._states: list[FrameworkState] = []
 
     def put(self, states: Sequence[FrameworkState]) -> None:
-        """Set them, before the program starts."""
+        """Set the states with which a replay begins, before the program starts."""
         with self._lock:
             self._states = list(states)
 

@@ -78,7 +78,7 @@ class _HomeModule:
 
 
 def install(patches: Patches, watch: ImportWatch, hear: Hear) -> Callable[[], None]:
-    """Wrap the entrances; return a function that undoes the rest, once the patches are undone."""
+    """Wrap the entrances; return a function to call after the patches are undone, which undoes the rest."""
     opened = _open(io.open, [builtins, io], watch, hear)
     ours: dict[Any, Any] = {io.open: opened, os.open: _os_open(os.open, watch, hear)}
     for name, event in _OF_OS.items():
