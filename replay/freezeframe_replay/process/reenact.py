@@ -108,34 +108,42 @@ OnLook = Callable[[Mapping[int, Served]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Options with which runs are re-enacted."""
+    """Options with which runs are re-enacted, see `reenact`."""
 
     policy: ReplayPolicy = field(default_factory=ReplayPolicy)
     command: tuple[str, ...] = ()
     """The program to start in place of the recorded entry point."""
     cwd: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout_s: float = DEFAULT_TIMEOUT_S
     keys: Path | None = None
     at_commit: bool = False
     quiet: bool = True
     interpreter: Interpreter | None = None
     on_look: OnLook | None = None
+    spans: Path | None = None
 
-    def replay(self, fixture: Fixture, *, cwd: Path | None = None, spans: Path | None = None) -> Report:
-        """Re-enact one of them; the fields and errors are those of `reenact`."""
-        return reenact(
-            fixture,
-            self.command or None,
-            cwd=cwd or self.cwd,
-            policy=self.policy,
-            at_commit=self.at_commit,
-            timeout_s=self.timeout_s,
-            quiet=self.quiet,
-            keys=self.keys,
-            spans=spans,
-            on_look=self.on_look,
-            interpreter=self.interpreter,
-        )
+    @property
+    def python(self) -> Interpreter:
+        return self.interpreter or Interpreter()
+
+    @property
+    def key_folder(self) -> Path:
+        return self.keys or find_data_directory(start=self.cwd) / KEYS
+
+    def replay(self, fixture: Fixture | Path, *, cwd: Path | None = None, spans: Path | None = None) -> Report:
+        """Re-enact one of them; the errors are those of `reenact`."""
+        how = replace(self, cwd=cwd or self.cwd, spans=spans)
+        with contextlib.ExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-")))
+            directory, loaded = _in_files(fixture, scratch)
+            _check(loaded, is_own=not self.command)
+            warnings = list[str]()
+            if self.at_commit:
+                place, warnings = stack.enter_context(at_recorded_commit(loaded, how.cwd or Path.cwd()))
+                how = replace(how, cwd=place)
+            report = _with_changed_tools(loaded, directory, how)
+            return replace(report, warnings=(*report.warnings, *warnings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,20 +153,6 @@ class _Until:
     timeout_s: float
     peers: Peers
     on_look: OnLook | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _How:
-    """Options for starting a program, see `reenact`."""
-
-    command: Sequence[str] | None
-    cwd: Path | None
-    policy: ReplayPolicy
-    timeout_s: float
-    quiet: bool
-    keys: Path
-    spans: Path | None
-    interpreter: Interpreter
 
 
 def reenact(
@@ -197,30 +191,23 @@ def reenact(
         FixtureError: the fixture cannot be read.
         ReplayError: the program could not be started, ran out of time, or ended without leaving a report.
     """
-    with contextlib.ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-")))
-        directory, loaded = _in_files(fixture, scratch)
-        _check(loaded, is_own=not command)
-        warnings = list[str]()
-        if at_commit:
-            cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
-        how = _How(
-            command=command,
-            cwd=cwd,
-            policy=policy or ReplayPolicy(),
-            timeout_s=timeout_s,
-            quiet=quiet,
-            keys=keys or find_data_directory(start=cwd) / KEYS,
-            spans=spans,
-            interpreter=interpreter or Interpreter(),
-        )
-        report = _with_changed_tools(loaded, directory, how, env or {}, on_look)
-        return replace(report, warnings=(*report.warnings, *warnings))
+    trial = Trial(
+        policy=policy or ReplayPolicy(),
+        command=tuple(command or ()),
+        env=env or {},
+        timeout_s=timeout_s,
+        keys=keys,
+        at_commit=at_commit,
+        quiet=quiet,
+        interpreter=interpreter,
+        on_look=on_look,
+    )
+    return trial.replay(fixture, cwd=cwd, spans=spans)
 
 
-def _with_changed_tools(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], on_look: OnLook | None) -> Report:
+def _with_changed_tools(fixture: Fixture, directory: Path, how: Trial) -> Report:
     """Re-enact once, and again without the changed tools that reach what a replay stops."""
-    report = _once(fixture, directory, how, env, on_look)
+    report = _once(fixture, directory, how)
     stuck = _stuck(report, how.policy)
     if not stuck:
         return report
@@ -228,21 +215,21 @@ def _with_changed_tools(fixture: Fixture, directory: Path, how: _How, env: Mappi
         how.spans.unlink(missing_ok=True)
     left = {item.inside.partition(" ")[2] for item in stuck}
     policy = replace(how.policy, skip_tools=how.policy.skip_tools | left)
-    again = _once(fixture, directory, replace(how, policy=policy), env, on_look)
+    again = _once(fixture, directory, replace(how, policy=policy))
     why = dict.fromkeys(
         f"the new code of {item.inside} cannot run on the recorded calls: {title(item, report.lanes)}" for item in stuck
     )
     return replace(again, warnings=(*again.warnings, *why))
 
 
-def _once(fixture: Fixture, directory: Path, how: _How, env: Mapping[str, str], on_look: OnLook | None) -> Report:
+def _once(fixture: Fixture, directory: Path, how: Trial) -> Report:
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as name:
         scratch = Path(name)
         policy, of_the_fence = _fenced(how.policy, scratch, how.spans)
-        variables, left_out = _variables(fixture, policy, of_the_fence | {**how.interpreter.variables, **env})
-        report = _enact(fixture, directory, scratch / "report.json", replace(how, policy=policy), variables, on_look)
+        variables, left_out = _variables(fixture, policy, of_the_fence | {**how.python.variables, **how.env})
+        report = _enact(fixture, directory, scratch / "report.json", replace(how, policy=policy), variables)
     warnings = _left_out("variable", left_out, "set them yourself")
-    warnings += surroundings_warnings(fixture, how.cwd or Path.cwd(), how.interpreter)
+    warnings += surroundings_warnings(fixture, how.cwd or Path.cwd(), how.python)
     return replace(report, warnings=(*report.warnings, *warnings))
 
 
@@ -284,10 +271,9 @@ def _left_out(what: str, names: Sequence[str], do: str) -> list[str]:
     return [f"recorded with the {what}{'s' if len(names) > 1 else ''} {shown}, which no recording sets: {do}"] if names else []
 
 
-def _enact(
-    fixture: Fixture, directory: Path, report_path: Path, how: _How, variables: dict[str, str], on_look: OnLook | None
-) -> Report:
+def _enact(fixture: Fixture, directory: Path, report_path: Path, how: Trial, variables: dict[str, str]) -> Report:
     """Start the program of a fixture, which `directory` holds, and return its report."""
+    on_look = how.on_look
     if fixture.entry.kind is EntryKind.PROGRAM:
         from freezeframe_replay.process.programs import enact_program
 
@@ -297,7 +283,7 @@ def _enact(
             argv,
             environment=variables,
             policy=how.policy,
-            key=key_of(fixture, how.keys),
+            key=key_of(fixture, how.key_folder),
             timeout_s=how.timeout_s,
             quiet=how.quiet,
             cwd=how.cwd,
@@ -309,7 +295,7 @@ def _enact(
         report=str(report_path),
         policy=policy_to_json(how.policy),
         spans="" if how.spans is None else str(how.spans.resolve()),
-        keys=str(how.keys.resolve()) if key_of(fixture, how.keys) is not None else "",
+        keys=str(how.key_folder.resolve()) if key_of(fixture, how.key_folder) is not None else "",
         layer="" if Fence.WRITES in how.policy.fences else str(report_path.with_name("layer")),
     ).variables()
     if how.command or fixture.entry.kind is EntryKind.COMMAND:
@@ -400,12 +386,12 @@ def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
     return Check.GIVEN if is_own and fixture.entry.kind is EntryKind.COMMAND else report.input_check
 
 
-def _entry_command(fixture: Fixture, how: _How) -> tuple[list[str], tuple[str, ...]]:
+def _entry_command(fixture: Fixture, how: Trial) -> tuple[list[str], tuple[str, ...]]:
     """Return the command that starts the recorded entry point, and the omitted recorded options of Python."""
     if is_called(fixture):
-        return [how.interpreter.executable, "-m", "freezeframe_replay.process.child"], ()
+        return [how.python.executable, "-m", "freezeframe_replay.process.child"], ()
     own = own_code(how.cwd or Path.cwd())
-    return recorded_command(fixture, own, how.interpreter.executable, how.interpreter.path)
+    return recorded_command(fixture, own, how.python.executable, how.python.path)
 
 
 def _stdin(fixture: Fixture) -> bytes:
