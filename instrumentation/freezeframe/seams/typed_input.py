@@ -73,7 +73,8 @@ def _is_of_run() -> bool:
 
 def watch(receive: Callable[[bytes], None] | None) -> bool:
     """Call `receive` with all data that the program reads from standard input; return False if that is a terminal, or none."""
-    is_watched = isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty()
+    stdin = sys.stdin
+    is_watched = isinstance(stdin, io.TextIOWrapper) and not stdin.closed and not stdin.isatty()  # Python's `exit` closes it
     _Stream.receive = staticmethod(receive) if is_watched and receive is not None else None
     return is_watched
 
