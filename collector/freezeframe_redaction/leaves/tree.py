@@ -43,20 +43,22 @@ class Columns(dict[tuple[str, str], KeyColumn]):
 class Leaf:
     """One string or long number of a document."""
 
-    __slots__ = (
-        "channel",
-        "child",
-        "column",
-        "edits",
-        "findings",
-        "forms",
-        "is_nobodys",
-        "is_number",
-        "ordinal",
-        "piece_of",
-        "prefix",
-        "text",
-    )
+    # Most leaves have nothing but a text, and a class's defaults cost no assignment.
+    is_nobodys: bool = False
+    """Its key shows that it is not a person's name."""
+    child: Tree | None = None
+    column: KeyColumn | None = None
+    """Its column in a table of many rows."""
+    channel: Channel | None = None
+    """The stream of deltas to which the text belongs, if any."""
+    piece_of: Channel | None = None
+    """The text to which a generator's item may belong; it may also be a separate value."""
+    edits: Sequence[Span] = ()
+    """Replacements in the text, in order, without overlap."""
+    findings: Sequence[Span] = ()
+    """Findings in the text; the note is the redactor's."""
+    forms: Sequence[tuple[str, str]] = ()
+    """Replacements of forms of the run's values in it, each with its class."""
 
     def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
         self.text = text
@@ -65,21 +67,6 @@ class Leaf:
         self.ordinal = ordinal
         """Its position among all strings and numbers of its document; the first one, if it is shared."""
         self.is_number = is_number
-        self.is_nobodys = False
-        """Its key shows that it is not a person's name."""
-        self.child: Tree | None = None
-        self.column: KeyColumn | None = None
-        """Its column in a table of many rows."""
-        self.channel: Channel | None = None
-        """The stream of deltas to which the text belongs, if any."""
-        self.piece_of: Channel | None = None
-        """The text to which a generator's item may belong; it may also be a separate value."""
-        self.edits: Sequence[Span] = ()
-        """Replacements in the text, in order, without overlap."""
-        self.findings: Sequence[Span] = ()
-        """Findings in the text; the note is the redactor's."""
-        self.forms: Sequence[tuple[str, str]] = ()
-        """Replacements of forms of the run's values in it, each with its class."""
 
 
 SharedLeaves = dict[str, Leaf]

@@ -55,6 +55,7 @@ _HALVES: Final = {"first": "last", "last": "first", "given": "family", "family":
 _YIELDS: Final = "yields"
 _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
 """Keys of the rows of a table, next to the key ``columns``."""
+_SCALARS: Final = frozenset([str, int, float])
 _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
@@ -134,7 +135,7 @@ def _plant(
             if load is _load_pairs or walk.saw_all(text, strings):
                 return Tree(text, walk.leaves, ordinals=walk.ordinals)
     if depth < MAX_DEPTH and holds_events(text):
-        lines = _plant_events(text, keys, key, parent, depth, deadline)
+        lines = _plant_events(text, keys, key, parent, depth, deadline, {} if shared is None else shared)
         if lines is not None:
             return lines
     if text.count("\n") >= MIN_ROWS - 1:
@@ -156,7 +157,9 @@ _MIN_EVENTS: Final = 2
 _NO_TEXT: Final = frozenset(["", "data:"])
 
 
-def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> Tree | None:
+def _plant_events(
+    text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline, shared: SharedLeaves
+) -> Tree | None:
     """Return the tree of a text with several lines of JSON, whose deltas spell one text; None if it has no such lines."""
     events = list(_EVENT.finditer(text))
     if len(events) < _MIN_EVENTS:
@@ -167,7 +170,8 @@ def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: in
 
     def add(start: int, end: int, channel: Channel | None) -> None:
         leaf = Leaf(text[start:end], "", len(leaves))
-        leaf.child = _plant(leaf.text, keys, key, parent, depth + 1 if channel else MAX_DEPTH, channel, deadline)
+        below = depth + 1 if channel else MAX_DEPTH
+        leaf.child = _plant(leaf.text, keys, key, parent, below, channel, deadline, shared=shared)
         leaves.append(leaf)
         starts.append(start)
 
@@ -422,7 +426,7 @@ class _Walk:
             if item is None or item is True or item is False:
                 continue
             # Channels are for pieces and for what may contain pieces; most of an event is neither.
-            if (name == "delta" or outer is not None) and (name in DELTA_KEYS or type(item) is not str):
+            if (name == "delta" or outer is not None) and (name in DELTA_KEYS or type(item) not in _SCALARS):
                 if ids is None:
                     ids = tuple([str(held[part]) for part in _CHANNEL_IDS if part in held])
                 self._channel = (*(outer or ()), *ids, name)
@@ -480,7 +484,8 @@ class _Walk:
         if not text:
             return ordinal + 1
         leaf = Leaf(text, prefix, ordinal)
-        leaf.is_nobodys = len(text) < _MAX_NAME_LENGTH and self._keys.is_nobodys(key, parent)
+        if len(text) < _MAX_NAME_LENGTH and self._keys.is_nobodys(key, parent):
+            leaf.is_nobodys = True
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
         elif self._pieces is not None and not (looks_like_json(text) or holds_events(text)):
