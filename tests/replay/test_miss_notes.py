@@ -87,7 +87,7 @@ READS, WRITES = (f"main (agent.py:9) {act}, outside any tool: mark main" for act
         ),
         (["the files of shop.py changed"], ["fetch"], ""),
         ([READS, WRITES], ["fetch"], READS),
-        ([WRITES], ["fetch"], ""),
+        ([WRITES], ["fetch"], WRITES),
         ([FETCH, READS], ["fetch"], FETCH),
         ([FETCH, READS], [], READS),
     ],

@@ -29,7 +29,7 @@ _MAY_BE_MEASURED: Final = re.compile(r"(?<![\d.])\d+\.\d+(?:e-?\d+)?(?![\d@]|\.\
 _OF_A_CALL: Final = re.compile(r"(?:tool |the result of \S+ )?(\S+) ")
 """Start of a gap that belongs to one function, if it is one of the recorded calls."""
 _CHANGES_FILES: Final = re.compile(rf" (?:writes|removes|makes the folder|renames|cuts|links) .*, {NOT_MARKED}")
-"""A gap of unmarked code by which a run gets nothing from outside."""
+"""A gap of unmarked code by which a run got nothing from outside, but its replay may: what it wrote is there now."""
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,16}\b")
 """The address of an object in its default `repr`."""
 _MAX_REASONS: Final = 3
@@ -221,8 +221,9 @@ def with_reason(
         return tuple(divergences)
     first = divergences[0]
     reasons = (NOT_REPEATED, NOT_WHOLE, NOT_SET, NOT_MARKED)
-    may_be = [gap for gap in gaps if any(words in gap for words in reasons) and not _CHANGES_FILES.search(gap)]
-    fitting = _fitting(may_be, recorded, made)
+    may_be = [gap for gap in gaps if any(words in gap for words in reasons)]
+    changes = [gap for gap in may_be if _CHANGES_FILES.search(gap)]
+    fitting = _fitting([gap for gap in may_be if gap not in changes], recorded, made) or _fitting(changes, recorded, made)
     notes = [
         first.note,
         _measured(first, measured),
