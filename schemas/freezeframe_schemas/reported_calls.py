@@ -64,8 +64,9 @@ def _with_answers_before(calls: list[ReportedCall]) -> list[ReportedCall]:
 
     OpenLIT leaves such an answer out of the next request.
     """
-    requests = (str(call.attributes.get(genai.INPUT_MESSAGES)) for call in calls)
-    alone = {number for number, text in enumerate(requests) if _RESULT in text and _CALL not in text}
+    requests = [str(call.attributes.get(genai.INPUT_MESSAGES)) for call in calls]
+    continued = {number for number, call in enumerate(calls) if call.attributes.get(genai.REQUEST_PREVIOUS_RESPONSE_ID)}
+    alone = {number for number, text in enumerate(requests) if _RESULT in text and _CALL not in text} - continued
     if not alone:
         return calls
     answers = {

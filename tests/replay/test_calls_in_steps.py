@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bare_spans import bare_span
 
-from freezeframe_replay.sources.foreign import in_conventions
+from freezeframe_replay.sources.foreign import in_conventions, joined
 from freezeframe_schemas import genai
 from freezeframe_schemas.meaning import has_result, messages_of, request_meaning
 from freezeframe_schemas.otlp.decode import decode_traces
@@ -70,3 +70,26 @@ def test_an_answer_that_a_sender_left_out_of_the_next_request_is_put_before_the_
             *({"result": name} for name in "abz"),
         ]
         assert ("calls of tools in the request", "the answers before") in second.sources
+
+
+def test_a_request_that_names_the_answer_before_it_is_of_that_run_and_keeps_its_own_messages() -> None:
+    """With OpenAI's `previous_response_id`, a request holds only what is new."""
+    question = [{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]
+    call: JsonObject = {"type": "tool_call", "id": "c", "name": "get", "arguments": {}}
+    result = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "Lyon"}]}]
+    first = {
+        genai.OPERATION_NAME: "chat",
+        genai.INPUT_MESSAGES: json.dumps(question),
+        genai.OUTPUT_MESSAGES: json.dumps([{"role": "assistant", "parts": [call]}]),
+        genai.RESPONSE_ID: "resp_1",
+    }
+    later = {
+        "openinference.span.kind": "LLM",
+        "llm.invocation_parameters": '{"previous_response_id": "resp_1"}',
+        genai.INPUT_MESSAGES: json.dumps(result),
+    }
+    other = {**later, "llm.invocation_parameters": '{"previous_response_id": "resp_9"}'}
+    traces = [bare_span(first), *(bare_span(made, trace_id=n * 32, span_id=n * 16) for n, made in (("5", later), ("6", other)))]
+    run, stranger = joined([span] for span in traces)
+    assert [len(run), len(stranger)] == [2, 1]
+    assert asked(reported_calls(run)[1]) == [{"result": "Lyon"}]

@@ -101,12 +101,20 @@ def _agree(call: ReportedCall, other: ReportedCall) -> bool:
 
 
 def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
-    """Return whether a request of the trace begins with a request of the run and the answer that it got."""
+    """Return whether a request of the trace names an answer of the run as the one before it, or begins as the run ended.
+
+    That is with a request of the run and the answer that it got.
+    """
     ids = {span.span_id for span in spans}
     calls = reported_calls([*run, *spans])
-    prompts = [_texts_of(call) for call in calls if call.span.span_id in ids]
-    for call in calls:
-        said, answer = ([], []) if call.span.span_id in ids else (_texts_of(call), _answer(call))
+    mine = [call for call in calls if call.span.span_id in ids]
+    before = [call for call in calls if call.span.span_id not in ids]
+    named = {str(call.attributes.get(genai.REQUEST_PREVIOUS_RESPONSE_ID) or "") for call in mine} - {""}
+    if any(str(call.attributes.get(genai.RESPONSE_ID)) in named for call in before):
+        return True
+    prompts = [_texts_of(call) for call in mine]
+    for call in before:
+        said, answer = _texts_of(call), _answer(call)
         if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in prompts):
             return True
     return False

@@ -76,6 +76,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
 def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     parameters = as_object(json_of(span, "llm.invocation_parameters"))
     read_sampling(parameters, out)
+    out.text(genai.REQUEST_PREVIOUS_RESPONSE_ID, parameters.get("previous_response_id"))
     answer = as_object(json_of(span, "output.value"))
     # The instrumentation names the model that answered; the one that was asked for is in the parameters, if anywhere. If no
     # model answered, it names the one that was asked for.
