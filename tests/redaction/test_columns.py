@@ -116,6 +116,7 @@ def test_a_column_that_holds_things_is_read_value_by_value() -> None:
         ("product", ("Victoria Sponge", "Hugo Boss Shirt", "Anna Keller Mug")),
         ("lane", ("Peter", "Central", "Marta")),
         ("mood", _MOODS),
+        ("destination", _MOODS),
     ],
 )
 def test_what_things_are_called_stays_though_people_have_the_name(key: str, values: tuple[str, ...]) -> None:
@@ -151,6 +152,13 @@ def test_a_column_of_people_under_any_key_is_read() -> None:
     records = [{**one, "shift": ("Peter", "Marta", "Yusuf")[at % 3]} for at, one in enumerate(_contacts())]
     made = str(REDACTOR.redact(json.dumps(records)).value)
     assert not any(name in made for name in ("Peter", "Marta", "Yusuf"))
+
+
+def test_a_name_spreads_into_a_column_of_names_that_is_too_short_to_be_judged() -> None:
+    firsts = ("Paris", "Austin", "Jordan", "Marta")
+    records = [{"name": f"{firsts[at % 4]} Kowalczyk", "first_name": firsts[at % 4]} for at in range(24)]
+    made = str(REDACTOR.redact(json.dumps(records)).value)
+    assert not any(first in made for first in firsts)
 
 
 def test_a_decided_column_is_read_by_a_sample_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,15 +91,18 @@ def _are_things(found: Mapping[str, Sequence[Leaf]], rows: int) -> bool:
 
 
 def keep_things(leaves: Iterable[Leaf], is_name: Callable[[str], bool]) -> None:
-    """Let no name spread into a column whose key does not speak of people, and whose values are mostly no names."""
+    """Let no name spread into a column in which most values are no names, by themselves or by what was found elsewhere."""
     held: dict[int, list[Leaf]] = {}
     for leaf in leaves:
-        if leaf.column is not None and not (leaf.column.class_ or leaf.prefix or leaf.edits):
+        if leaf.column is not None and not leaf.column.class_:
             held.setdefault(id(leaf.column), []).append(leaf)
     for found in held.values():
-        names = [leaf for leaf in found if is_name(leaf.text)] if len(found) >= MIN_ROWS else []
-        if names and 2 * len({leaf.text for leaf in names}) < len({leaf.text for leaf in found}):
-            for leaf in names:
+        spread = [leaf for leaf in found if not leaf.edits and is_name(leaf.text)] if len(found) >= MIN_ROWS else []
+        if not spread:
+            continue
+        named = {leaf.text for leaf in found if leaf.edits or is_name(leaf.text) or holds_invented(leaf.text)}
+        if 2 * len(named) < len({leaf.text for leaf in found}):
+            for leaf in spread:
                 leaf.is_nobodys = True
 
 
