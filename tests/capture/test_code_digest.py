@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from freezeframe.seams.functions.calls import FunctionCall
 from freezeframe.seams.functions.code_digest import code_of
+from freezeframe_schemas.exchange import Kind
 
 SHOP = """
 import helpers.taxes
@@ -214,3 +216,21 @@ def test_code_without_a_source_has_a_digest_of_its_byte_code() -> None:
         digests.append(code.digest)
     assert digests[0] == digests[1] != digests[2]
     assert digests[0].startswith("cpython-")
+
+
+def test_a_frameworks_tool_has_the_code_of_its_own_class_too(tmp_path: Path) -> None:
+    """It inherits the method that the framework calls, which calls one of its own."""
+    digests: list[str] = []
+    for number in (1, 2):
+        file = tmp_path / f"{number}.py"
+        file.write_text(
+            "class Base:\n    def _run(self):\n        return self.rate()\n\n"
+            f"class Quote(Base):\n    def rate(self):\n        return {number}\n"
+        )
+        held: dict[str, Any] = {"__name__": "quotes"}
+        exec(compile(file.read_text(), str(file), "exec"), held)
+        call = FunctionCall.of(Kind.TOOL, "framework", "quote", kwargs={}).by(held["Quote"](), "_run")
+        code = code_of(call.functions, call.holder)
+        assert code is not None
+        digests.append(code.digest)
+    assert digests[0] != digests[1]

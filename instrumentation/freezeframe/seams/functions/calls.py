@@ -77,7 +77,9 @@ class FunctionCall:
         """Return the call, with the effects of the application's functions in a framework's tool (`given.watch_held`)."""
         with guard("functions.held"):
             held = held_functions(tool, names, functions)
-            known = replace(self, functions=tuple(function for function, _ in held))
+            owner = next((owner for _, owner in held if owner is not None), None)
+            kind = None if owner is None else type(owner)
+            known = replace(self, functions=tuple(function for function, _ in held), holder=kind)
             if switch.recorder() is None:
                 return known
             return replace(known, changed=watch_held(held, context))

@@ -56,7 +56,8 @@ def _joint(digests: Iterable[str]) -> str:
 def _code_of(function: FunctionType, holder: type | None = None, around: frozenset[CodeType] = frozenset()) -> FunctionCode:
     code = function.__code__
     held = tuple(_held(function, around | {code}))
-    of = "" if holder is None or code.co_qualname.startswith(f"{holder.__qualname__}.") else holder.__qualname__
+    inherits = holder is not None and not code.co_qualname.startswith(f"{holder.__qualname__}.")
+    of = holder.__qualname__ if holder is not None and inherits else ""
     key = code.co_filename, code, (*held, of)
     known = _KNOWN.get(key)
     if known is None:
@@ -79,7 +80,8 @@ def _digest(function: FunctionType, held: tuple[str, ...], holder: type | None) 
     if source is not None:
         if Path(file).stat().st_mtime_ns > _BEGUN_NS and not _is_loaded_from(code, file):
             return ""
-        of = holder and read_source(getattr(sys.modules.get(holder.__module__), "__file__", None) or file)
+        its_file = holder and (getattr(sys.modules.get(holder.__module__), "__file__", None) or file)
+        of = read_source(its_file) if holder and its_file and is_applications(its_file, holder.__module__) else None
         digest = digest_of(
             source,
             code.co_qualname,
