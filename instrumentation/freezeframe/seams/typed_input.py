@@ -10,10 +10,10 @@ from __future__ import annotations
 import builtins
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from freezeframe._guard import guard
+from freezeframe._guard import guard, report
 from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
 from freezeframe.seams.functions import calls
@@ -37,7 +37,8 @@ _STDIN: Final = "standard input"
 def install(patches: Patches) -> None:
     """Replace `input`, and `sys.stdin` wherever a module holds it."""
     patches.around(builtins, "input", _ask)
-    patches.everywhere(sys, {"stdin": _watched(sys.stdin)})
+    if (stdin := _watched(sys.stdin)) is not sys.stdin:  # it may be None, or another tool's
+        patches.everywhere(sys, {"stdin": stdin})
 
 
 def _ask(original: Any, prompt: object = "", /) -> str:
@@ -88,8 +89,7 @@ def _read(reader: Any, name: str, *size: int | None) -> Any:
         return getattr(stream, name)(*sizes)
 
     if not _is_of_run() or current_place().inside_call or not _may_be_step():
-        with guard("stdin.import"):
-            accesses.note_import(GapKind.INPUT_CHANGED, "reads from", _STDIN)
+        _note_import()
         data = read()
     else:
         data = calls.run(lambda: calls.FunctionCall.of(Kind.TOOL, SEAM, f"stdin.{name}", *sizes, kwargs={}), read)
@@ -98,6 +98,23 @@ def _read(reader: Any, name: str, *size: int | None) -> Any:
             for piece in data if isinstance(data, list) else [data]:
                 _Stream.receive(piece.encode(stream.encoding, stream.errors) if isinstance(piece, str) else piece or b"")
     return data
+
+
+def _received(stream: Any) -> Iterator[Any]:
+    """Yield the lines that a loop outside of runs reads: it may be over millions, so nothing else is looked at for each."""
+    for line in stream:
+        receive = _Stream.receive
+        if receive is not None:
+            try:
+                receive(line.encode(stream.encoding, stream.errors) if type(line) is str else line)
+            except Exception as error:
+                report("stdin.watch", error)
+        yield line
+
+
+def _note_import() -> None:
+    with guard("stdin.import"):
+        accesses.note_import(GapKind.INPUT_CHANGED, "reads from", _STDIN)
 
 
 def _may_be_step() -> bool:
@@ -137,8 +154,12 @@ class _Stream:
     def __repr__(self) -> str:
         return repr(object.__getattribute__(self, "_stream"))
 
-    def __iter__(self) -> Self:
-        return self
+    def __iter__(self) -> Any:
+        stream = object.__getattribute__(self, "_stream")
+        if current_place().run is not None or switch.serving() is not None or stream.isatty():
+            return self
+        _note_import()
+        return _received(stream)
 
     def __enter__(self) -> Self:
         return self
