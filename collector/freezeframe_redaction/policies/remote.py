@@ -68,6 +68,9 @@ class RemoteDetector:
 
     def _asked(self, texts: Sequence[str], seconds: float) -> bytes:
         """Return the answer, read in another thread: a host is looked up, and bytes trickle, without a limit."""
+        late = ValueError(f"no answer within {self._timeout_s:g} s")
+        if seconds <= 0:
+            raise late
         parts = urlsplit(self._url)
         connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = connect(str(parts.hostname), parts.port, timeout=2 * self._timeout_s)  # the wait below ends first
@@ -76,11 +79,11 @@ class RemoteDetector:
         body = orjson.dumps({"texts": [one.encode("utf-8", "replace").decode() for one in texts]})
         threading.Thread(target=_post, args=(connection, path, body, made), daemon=True).start()
         try:
-            answer = made.get(timeout=max(0.0, seconds))
+            answer = made.get(timeout=seconds)
         except Empty:
             with suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
-            raise ValueError(f"no answer within {self._timeout_s:g} s") from None
+            raise late from None
         if isinstance(answer, Exception):
             raise answer
         return answer
