@@ -88,3 +88,23 @@ def test_too_much_is_left_out_and_disturbs_nothing(tmp_path: Path) -> None:
     assert len(printed) == 2_000_001
     assert "stdin" not in values.decode(found.entry.input or "")
     assert found.entry.output == '{"stdout": null}'
+
+
+USES = {
+    "detached": "sys.stdin = io.TextIOWrapper(sys.stdin.detach(), encoding='utf-8'); print(sys.stdin.readline(), input())",
+    "detached and gone": "print(sys.stdin.detach().read())",
+    "the interpreter's own": "print(sys.stdin is sys.__stdin__); sys.stdin = sys.__stdin__; print(sys.stdin.read())",
+    "a size of another type": "try: sys.stdin.read('1')\nexcept TypeError as error: print(error)",
+    "closed": "sys.stdin.close(); print(sys.stdin.closed)",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_program_that_does_anything_to_its_standard_input_prints_as_without_us(use: str, tmp_path: Path) -> None:
+    instrumented = "import freezeframe; freezeframe.instrument(file='spans.jsonl')\n"
+    printed: list[tuple[bytes, bytes, int]] = []
+    for capture in ("", instrumented):
+        (tmp_path / "agent.py").write_text(f"import io, sys\n{capture}{USES[use]}\n")
+        done = run(tmp_path, b"one\ntwo\n", sys.executable, "agent.py")
+        printed.append((done.stdout, done.stderr, done.returncode))
+    assert printed[1] == printed[0]

@@ -11,6 +11,7 @@ import builtins
 import io
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from freezeframe._guard import guard, report
@@ -38,6 +39,8 @@ def install(patches: Patches) -> None:
     """Replace `input`, and `sys.stdin` wherever a module holds it."""
     patches.around(builtins, "input", _ask)
     if (stdin := _watched(sys.stdin)) is not sys.stdin:  # it may be None, or another tool's
+        if sys.__stdin__ is sys.stdin:
+            patches.replace(sys, "__stdin__", lambda _: stdin)
         patches.everywhere(sys, {"stdin": stdin})
 
 
@@ -51,7 +54,7 @@ def _ask(original: Any, prompt: object = "", /) -> str:
         shown = True
         with guard("input.prompt"):
             recorder = switch.recorder()
-            if recorder is not None and sys.stdin.isatty() and sys.stdout.isatty():  # else Python prints it on `sys.stdout`
+            if recorder is not None and _is_terminal() and sys.stdout.isatty():  # else Python prints it on `sys.stdout`
                 recorder.root.note_prompt(str(prompt))
         return original(prompt)
 
@@ -68,22 +71,27 @@ def _is_of_run() -> bool:
         is_marked = current_place().run is not None
         if switch.serving() is not None:
             return switch.typed() == "everywhere" or (is_marked and switch.typed() == "in runs")
-        return is_marked or (ACTIVITY.is_process and sys.stdin.isatty())
+        return is_marked or (ACTIVITY.is_process and _is_terminal())
+    return False
+
+
+def _is_terminal() -> bool:
+    with suppress(ValueError, AttributeError):  # closed, as by Python's `exit`; detached; none
+        return sys.stdin.isatty()
     return False
 
 
 def watch(receive: Callable[[bytes], None] | None) -> bool:
     """Call `receive` with all data that the program reads from standard input; return False if that is a terminal, or none."""
-    stdin = sys.stdin
-    is_watched = isinstance(stdin, io.TextIOWrapper) and not stdin.closed and not stdin.isatty()  # Python's `exit` closes it
+    is_watched = receive is not None and isinstance(sys.stdin, io.TextIOWrapper) and not _is_terminal()
     _Stream.receive = staticmethod(receive) if is_watched and receive is not None else None
     return is_watched
 
 
-def _read(reader: Any, name: str, *size: int | None) -> Any:
+def _read(reader: Any, name: str, *size: Any) -> Any:
     """Return what a method of standard input reads; in a replay, what it read. For `_ASKER`, called by that method itself."""
     stream = object.__getattribute__(reader, "_stream")
-    sizes = [number for number in size if number is not None and number >= 0]
+    sizes = [number for number in size if number is not None and not (isinstance(number, int) and number < 0)]
 
     def read() -> Any:
         return getattr(stream, name)(*sizes)
