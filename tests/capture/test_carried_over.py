@@ -187,7 +187,7 @@ KINDS: dict[str, tuple[Any, str]] = {
     "mapping": (Lately(), "kept.__setitem__(str(len(kept.data)), 1)"),
     "context variable": (contextvars.ContextVar[int]("kept", default=0), "kept.set(kept.get() + 1)"),
     "context variable, read first": (contextvars.ContextVar[int]("kept", default=0), "now = kept.get(); kept.set(now + 1)"),
-    "default of a context variable": (contextvars.ContextVar[list[int]]("kept", default=[]), "kept.get().append(1)"),  # noqa: B039
+    "default of a context variable": (contextvars.ContextVar[list[int]]("kept", default=[]), "kept.get().append(1)"),  # noqa: B039 - the case
     "thread local": (threading.local(), "kept.seen = getattr(kept, 'seen', 0) + 1"),
     "thread local, counted up": (threading.local(), "hasattr(kept, 'seen') or setattr(kept, 'seen', 0); kept.seen += 1"),
     "idle context variable": (contextvars.ContextVar[int]("kept", default=0), "kept.set(len(text)); kept.get()"),

@@ -23,8 +23,8 @@ SMALL_LIMITS = {
 MAX_GROWTH_MB = 700
 """The unfinished messages at once are 320 MB, and the 32 bombs of a wave 256 MB: the collector holds no more than they send.
 
-How much of that arrives before it is counted depends on the machine: a growth of 157 to 546 MB. That calls over the limit
-end is shown by `test_unfinished_grpc_messages_take_room_by_their_bytes`.
+A growth of 157 to 546 MB was measured, by machine; why so much on some is not known. That calls over the limit end is shown
+by `test_unfinished_grpc_messages_take_room_by_their_bytes`.
 """
 
 
