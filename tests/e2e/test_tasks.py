@@ -6,9 +6,11 @@ The tasks run under their real workers in a process of their own, and ask a prov
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,9 +34,23 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixture
 
 _CELERY = f"""{ASK}
 from celery import Celery
+from kombu.transport import filesystem
 
-for name in ("results", "queue"):
+beside = os.path.join("queue", str(os.getpid()))
+for name in ("results", beside):
     os.makedirs(name, exist_ok=True)
+
+
+class Channel(filesystem.Channel):
+    def _put(self, queue, payload, **kwargs):  # Kombu's own lets the worker take the file before its message is in it
+        os.makedirs(beside, exist_ok=True)
+        self.__dict__["data_folder_out"] = beside
+        super()._put(queue, payload, **kwargs)
+        for name in os.listdir(beside):
+            os.rename(os.path.join(beside, name), os.path.join("queue", name))
+
+
+filesystem.Transport.Channel = Channel
 app = Celery("tasks", broker="filesystem://", backend="file://" + os.path.abspath("results"))
 app.conf.broker_transport_options = {{name: "queue" for name in ("data_folder_in", "data_folder_out", "control_folder")}}
 app.conf.broker_transport_options["polling_interval"] = 0.05
@@ -73,13 +89,12 @@ def ping():
     return "pong"
 """
 _SEND = """
-import os
 import tasks
 
-sent = [tasks.ping.delay(), *(tasks.answer.delay(f"question {n}", number=n) for n in range(10))]
-sent += [tasks.stubborn.delay("again"), tasks.fail.delay("fail"), tasks.starts_another.delay("start")]
-for task in (*sent, tasks.app.AsyncResult("started")):
-    task.get(timeout=200, propagate=False)
+tasks.ping.delay()
+for n in range(10):
+    tasks.answer.delay(f"question {n}", number=n)
+tasks.stubborn.delay("again"), tasks.fail.delay("fail"), tasks.starts_another.delay("start")
 """
 _DRAMATIQ = f"""{ASK}
 import dramatiq
@@ -127,7 +142,16 @@ def handler(event, context):
 
 
 def _python(folder: Path, *words: str) -> None:
-    subprocess.run([sys.executable, *words], cwd=folder, check=True, timeout=280, capture_output=True)
+    subprocess.run([sys.executable, *words], cwd=folder, check=True, timeout=280)
+
+
+def _done(results: Path) -> int:
+    """Return how many tasks have ended. A result that is being written counts as none."""
+    ended = 0
+    for file in results.glob("celery-task-meta-*"):
+        with contextlib.suppress(ValueError):
+            ended += json.loads(file.read_bytes())["status"] in {"SUCCESS", "FAILURE"}
+    return ended
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +161,15 @@ def celery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
     with recorded(folder, _CELERY) as runs, (folder / "worker.log").open("w") as log:
         options = ["--pool", "prefork", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "warning"]
         command = [sys.executable, "-m", "celery", "--app", "tasks", "worker", *options]
+        (folder / "send.py").write_text(_SEND)
+        _python(
+            folder, "send.py"
+        )  # before there is a worker: Celery reads and writes the table of this broker's queues unguarded
         worker = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         try:
-            (folder / "send.py").write_text(_SEND)
-            _python(folder, "send.py")
+            while _done(folder / "results") < 15:
+                assert worker.poll() is None, (folder / "worker.log").read_text()
+                time.sleep(0.05)
         finally:
             worker.terminate()  # what is begun is finished
             worker.wait()
