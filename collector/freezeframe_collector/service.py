@@ -34,7 +34,7 @@ from freezeframe_collector.front import (
     load_keys,
     refuse_ports_in_use,
 )
-from freezeframe_collector.garbage import collect_rarely
+from freezeframe_collector.memory import collect_rarely, return_large_blocks
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.rewrite import Rewriter
@@ -423,6 +423,7 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
 
     SIGHUP applies the configuration from `load_again`; if it has faults, they are logged and nothing changes.
     """
+    return_large_blocks()
     service = Service(config)
     stopping, reloading = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -29,7 +29,7 @@ from freezeframe_collector.casts.book import RunCasts
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_collector.garbage import collect_rarely
+from freezeframe_collector.memory import collect_rarely
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.rewrite import Rewriter
 from freezeframe_collector.settings.config import CastConfig, RedactionConfig

@@ -20,7 +20,7 @@ from pathlib import Path
 from collector_load import LOADS, Load, Texts, make_requests
 
 from freezeframe_collector.batch import encode_spans
-from freezeframe_collector.garbage import collect_rarely
+from freezeframe_collector.memory import collect_rarely
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.settings.policies import Policies
 from freezeframe_collector.store import Store, open_store

@@ -38,7 +38,7 @@ from serving import serving
 from store_copies import Originals
 from store_questions import GOALS, READERS, Latencies, ask_all, load_and_read
 
-from freezeframe_collector.garbage import collect_rarely
+from freezeframe_collector.memory import collect_rarely
 from freezeframe_collector.store import Store, open_store
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.otlp.encode import encode_traces

@@ -21,7 +21,7 @@ from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.front import Front, build_pipeline, build_redaction
-from freezeframe_collector.garbage import collect_rarely
+from freezeframe_collector.memory import collect_rarely, return_large_blocks
 from freezeframe_collector.pipeline import Pipeline
 from freezeframe_collector.settings.config import config_from_values
 from freezeframe_collector.telemetry import configure_logging, hide_exception_text
@@ -123,6 +123,7 @@ class Owner:
 
 
 async def _serve(channel: Channel, values: dict[str, Any]) -> None:
+    return_large_blocks()
     config = config_from_values(values)
     configure_logging(config.service.log_level)
     hide_exception_text()
