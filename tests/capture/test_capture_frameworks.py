@@ -108,7 +108,7 @@ def openai_agents_tool_by_hand(url: str) -> Any:
 @freezeframe.tool
 def fetch_price(url: str, path: str) -> Any:
     CALLS.append("fetch_price")
-    response = requests.get(f"{url}{path}", timeout=60)
+    response = requests.get(f"{url}{path}", timeout=300)
     return [response.status_code, response.json()]
 
 
@@ -193,7 +193,7 @@ def test_a_vector_store_gives_scores_and_is_not_searched_in_a_replay() -> None:
 
 def test_a_tools_http_is_recorded_inside_it_and_nowhere_else(provider: Provider) -> None:
     with capture() as captured:
-        requests.get(f"{provider.url}/outside", timeout=60)
+        requests.get(f"{provider.url}/outside", timeout=300)
         requests_in_a_tool(provider.url)
         exchanges = captured.exchanges
     assert [(exchange.kind, exchange.name) for exchange in exchanges] == [
@@ -205,30 +205,30 @@ def test_a_tools_http_is_recorded_inside_it_and_nowhere_else(provider: Provider)
 
 
 def requests_plain(url: str) -> Any:
-    response = requests.post(f"{url}/v1/chat/completions", json={"model": "gpt-4o", "messages": []}, timeout=60)
+    response = requests.post(f"{url}/v1/chat/completions", json={"model": "gpt-4o", "messages": []}, timeout=300)
     return [response.status_code, response.json(), response.reason, response.headers["content-type"]]
 
 
 def requests_stream(url: str) -> Any:
     body = {"model": "gpt-4o", "messages": [], "stream": True}
-    with requests.post(f"{url}/v1/chat/completions", json=body, stream=True, timeout=60) as response:
+    with requests.post(f"{url}/v1/chat/completions", json=body, stream=True, timeout=300) as response:
         return list(response.iter_lines())
 
 
 def requests_abandoned(url: str) -> Any:
     body = {"model": "gpt-4o", "messages": [], "stream": True}
-    with requests.post(f"{url}/v1/chat/completions", json=body, stream=True, timeout=60) as response:
+    with requests.post(f"{url}/v1/chat/completions", json=body, stream=True, timeout=300) as response:
         return next(response.iter_content(10))
 
 
 def requests_upload(url: str) -> Any:
     pieces = iter([b'{"model": "gpt-4o", ', b'"messages": []}'])
-    return requests.post(f"{url}/v1/chat/completions", data=pieces, timeout=60).json()
+    return requests.post(f"{url}/v1/chat/completions", data=pieces, timeout=300).json()
 
 
 def requests_fault(url: str) -> Any:
     try:
-        response = requests.post(f"{url}/v1/chat/completions", json={"model": "gpt-4o", "messages": []}, timeout=60)
+        response = requests.post(f"{url}/v1/chat/completions", json={"model": "gpt-4o", "messages": []}, timeout=300)
     except requests.RequestException as error:
         return type(error).__name__
     return [response.status_code, response.content]

@@ -50,7 +50,7 @@ def by_requests(url: str) -> Any:
         ("chat/completions", {"json": {"model": "m", "messages": [{"role": "user", "content": "a"}]}}),
         ("audio/transcriptions", {"data": {"model": "m"}, "files": {"file": ("a.wav", b"sound")}}),
     ]
-    return [requests.post(f"{url}/{path}", timeout=5, **body).json() for path, body in ask]
+    return [requests.post(f"{url}/{path}", timeout=300, **body).json() for path, body in ask]
 
 
 async def by_aiohttp(url: str) -> Any:

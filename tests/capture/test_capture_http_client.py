@@ -34,22 +34,22 @@ def cases() -> Iterator[HttpCases]:
 
 
 def connection(url: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
+    return http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
 
 
 def opened(url: str) -> Any:
-    with urllib.request.urlopen(f"{url}/end", data=b"the body", timeout=5) as response:
+    with urllib.request.urlopen(f"{url}/end", data=b"the body", timeout=300) as response:
         return response.status, response.headers["content-type"], json.load(response)
 
 
 def redirected(url: str) -> Any:
-    with urllib.request.urlopen(f"{url}/moved-302-301/end", timeout=5) as response:
+    with urllib.request.urlopen(f"{url}/moved-302-301/end", timeout=300) as response:
         return urlsplit(response.url).path, response.read()
 
 
 def refused_by_status(url: str) -> Any:
     try:
-        urllib.request.urlopen(f"{url}/flaky", data=b"x", timeout=5)
+        urllib.request.urlopen(f"{url}/flaky", data=b"x", timeout=300)
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.reason, error.read()
@@ -58,7 +58,7 @@ def refused_by_status(url: str) -> Any:
 def with_cookies(url: str) -> Any:
     jar = http.cookiejar.CookieJar()
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
-    first, second = (json.load(opener.open(f"{url}/cookie", timeout=5)) for _ in range(2))
+    first, second = (json.load(opener.open(f"{url}/cookie", timeout=300)) for _ in range(2))
     return sorted(cookie.name for cookie in jar), first, second
 
 
@@ -88,7 +88,7 @@ def by_hand(url: str) -> Any:
 
 
 def lines(url: str) -> Any:
-    with urllib.request.urlopen(f"{url}/old", timeout=5) as response:
+    with urllib.request.urlopen(f"{url}/old", timeout=300) as response:
         return response.version, list(response)
 
 
@@ -112,15 +112,15 @@ def filled(url: str) -> bytes:
 
 
 UNNAMED: list[Callable[[str], Any]] = [
-    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).read(),
-    lambda url: len(urllib.request.urlopen(f"{url}/end", timeout=5).read(5)),
-    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).readline(),
-    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).readlines(),
-    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).read1(),
-    lambda url: list(urllib.request.urlopen(f"{url}/end", timeout=5)),
-    lambda url: json.load(urllib.request.urlopen(f"{url}/end", timeout=5)),
-    lambda url: io.TextIOWrapper(urllib.request.urlopen(f"{url}/end", timeout=5)).read(),
-    lambda url: urllib.request.build_opener().open(f"{url}/old", timeout=5).read(),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=300).read(),
+    lambda url: len(urllib.request.urlopen(f"{url}/end", timeout=300).read(5)),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=300).readline(),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=300).readlines(),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=300).read1(),
+    lambda url: list(urllib.request.urlopen(f"{url}/end", timeout=300)),
+    lambda url: json.load(urllib.request.urlopen(f"{url}/end", timeout=300)),
+    lambda url: io.TextIOWrapper(urllib.request.urlopen(f"{url}/end", timeout=300)).read(),
+    lambda url: urllib.request.build_opener().open(f"{url}/old", timeout=300).read(),
     lambda url: answer(url).read(amt=7),
     lambda url: answer(url, Shouting).read(),
     lambda url: answer(url, Shouting).readline(-1),
@@ -164,7 +164,7 @@ def test_a_response_that_nothing_holds_is_read_as_without_capture(read: Callable
 
 def cut_whole(url: str) -> Any:
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with urllib.request.urlopen(url, timeout=300) as response:
             return response.read()
     except http.client.HTTPException as error:
         return type(error).__name__, str(error)
@@ -173,7 +173,7 @@ def cut_whole(url: str) -> Any:
 def cut_in_pieces(url: str) -> Any:
     pieces: list[Any] = []
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with urllib.request.urlopen(url, timeout=300) as response:
             while piece := response.read(7):
                 pieces.append(piece)
     except http.client.HTTPException as error:
@@ -183,7 +183,7 @@ def cut_in_pieces(url: str) -> Any:
 
 def no_connection(url: str) -> Any:
     try:
-        urllib.request.urlopen("http://127.0.0.1:1/", timeout=5)
+        urllib.request.urlopen("http://127.0.0.1:1/", timeout=300)
     except urllib.error.URLError as error:
         return type(error.reason).__name__, str(error)
 
@@ -207,9 +207,9 @@ def test_a_model_call_is_recorded_wherever_it_is_made_and_once(provider: Provide
     def agent(url: str) -> Any:
         headers = {"content-type": "application/json"}
         path = f"{url}/v1/chat/completions"
-        with urllib.request.urlopen(urllib.request.Request(path, asked, headers), timeout=5) as response:
+        with urllib.request.urlopen(urllib.request.Request(path, asked, headers), timeout=300) as response:
             first = json.load(response)["id"]
-        return first, requests.post(path, data=asked, headers=headers, timeout=5).json()["id"]
+        return first, requests.post(path, data=asked, headers=headers, timeout=300).json()["id"]
 
     with capture() as captured:
         live = freezeframe.run(agent)(provider.url)

@@ -97,7 +97,7 @@ async def hops_of_an_async_generator(url: str) -> Any:
 
 
 def hops_by_requests(url: str) -> Any:
-    return requests.post(f"{url}/moved-308-307/end", data=b"the body", timeout=5).json()
+    return requests.post(f"{url}/moved-308-307/end", data=b"the body", timeout=300).json()
 
 
 def hops_by_urllib3(url: str) -> Any:
@@ -111,7 +111,7 @@ async def hops_by_aiohttp(url: str) -> Any:
 
 
 def hops_of_an_upload_by_requests(url: str) -> Any:
-    return requests.post(f"{url}/moved-308-307/end", data=io.BytesIO(b"the body"), timeout=5).json()
+    return requests.post(f"{url}/moved-308-307/end", data=io.BytesIO(b"the body"), timeout=300).json()
 
 
 HOPS = [value for name, value in globals().items() if name.startswith("hops_")]
@@ -134,7 +134,7 @@ async def test_an_upload_of_text_is_sent_and_recorded_encoded(cases: HttpCases) 
 
 
 def text_upload_by_requests(url: str) -> Any:
-    return requests.post(f"{url}/end", data=io.StringIO("the text"), timeout=5).json()
+    return requests.post(f"{url}/end", data=io.StringIO("the text"), timeout=300).json()
 
 
 # -- retries of the library itself --------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def flaky_by_urllib3(url: str) -> Any:
 def flaky_by_requests(url: str) -> Any:
     with requests.Session() as session:
         session.mount("http://", HTTPAdapter(max_retries=retries()))
-        response = session.post(f"{url}/flaky", data=b"again", timeout=5)
+        response = session.post(f"{url}/flaky", data=b"again", timeout=300)
         return response.status_code, response.content
 
 
@@ -191,7 +191,7 @@ async def test_a_replay_does_not_wait_between_the_tries_of_urllib3(cases: HttpCa
 def pieces_by_requests(url: str) -> Any:
     taken: list[bytes] = []
     try:
-        with requests.get(url, stream=True, timeout=5) as response:
+        with requests.get(url, stream=True, timeout=300) as response:
             taken.extend(response.iter_content(7))
     except requests.RequestException as error:
         taken.append(type(error).__name__.encode())
@@ -267,7 +267,7 @@ def refused_by_urllib3(url: str) -> Any:
 
 def refused_by_requests(url: str) -> Any:
     try:
-        requests.get(url, timeout=5, verify="/gone.pem")
+        requests.get(url, timeout=300, verify="/gone.pem")
     except requests.RequestException as error:
         return type(error).__name__, str(error)
 
@@ -344,7 +344,7 @@ def version_by_httpx(url: str) -> Any:
 
 
 def version_by_requests(url: str) -> Any:
-    return requests.get(url, timeout=5).raw.version
+    return requests.get(url, timeout=300).raw.version
 
 
 def version_by_urllib3(url: str) -> Any:
@@ -383,8 +383,8 @@ async def cookies_by_async_httpx2(url: str) -> Any:
 
 def cookies_by_requests(url: str) -> Any:
     with requests.Session() as session:
-        first = session.get(f"{url}/cookie", timeout=5)
-        return sorted(first.cookies.keys()), "session" in session.cookies, session.get(f"{url}/cookie", timeout=5).json()
+        first = session.get(f"{url}/cookie", timeout=300)
+        return sorted(first.cookies.keys()), "session" in session.cookies, session.get(f"{url}/cookie", timeout=300).json()
 
 
 async def cookies_by_aiohttp(url: str) -> Any:

@@ -166,7 +166,7 @@ class Agent:
     def hang(self, text: str, *command: str, **environ: str) -> subprocess.Popen[str]:
         """Start the program; return once it waits for the model, and its two tool calls are stored."""
         process = self.start(text, *command, **environ)
-        assert self.provider.asked.wait(60), process.communicate()
+        assert self.provider.asked.wait(300), process.communicate()
         self.wait_until("toUInt32(exchanges)", [2])
         return process
 
@@ -215,7 +215,7 @@ def test_a_run_is_known_from_its_beginning_and_hangs_unfinished(agent: Agent, ca
 def test_the_entry_span_takes_the_place_of_its_beginning(agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
     process = agent.hang(RUN)
     agent.provider.answers.set()
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert agent.rows("status, toUInt32(spans), toUInt32(exchanges)") == [["ok", 4, 3]]
     assert agent.rows("name", "unfinished_runs") == []
     [[trace_id]] = agent.rows("trace_id")
@@ -244,7 +244,7 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     text, number, code = WAYS[way]
     process = agent.hang(text)
     process.send_signal(number)
-    assert process.wait(60) == code
+    assert process.wait(300) == code
     assert agent.rows("status, name, toUInt32(spans)") == [["unfinished", "answer", 2]]
     [[trace_id]] = agent.rows("trace_id")
     failed = agent.say(capsys, "runs", "--failed")
@@ -290,7 +290,7 @@ def hold(agent: Agent, text: str, **environ: str) -> subprocess.Popen[str]:
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    assert agent.provider.asked.wait(60), process.communicate()
+    assert agent.provider.asked.wait(300), process.communicate()
     return process
 
 
@@ -309,7 +309,7 @@ def test_without_the_option_sigterm_is_left_alone(agent: Agent) -> None:
     text = "\nfreezeframe.instrument()\nassert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\nanswer('where?')\n"
     process = hold(agent, text, FREEZEFRAME_TERMINATE_TIMEOUT_S="0")
     process.terminate()
-    assert process.wait(60) == -signal.SIGTERM
+    assert process.wait(300) == -signal.SIGTERM
     assert agent.rows("toUInt32(exchanges)") == [[0]]
 
 
@@ -349,7 +349,7 @@ sys.stdin.readline()
 def test_sigterm_during_an_import_of_what_the_delivery_needs_loses_nothing(agent: Agent) -> None:
     """If the signal's handler waited inside the import, the delivery would wait for the import, and the handler for both."""
     process = agent.start(IMPORTING)
-    assert process.wait(60) == -signal.SIGTERM, process.communicate()
+    assert process.wait(300) == -signal.SIGTERM, process.communicate()
     assert agent.rows("status, toUInt32(exchanges)") == [["ok", 1]]
 
 
@@ -359,7 +359,7 @@ JOB = "import os, sys\nsys.modules['__main__'].work()\nos._exit(3)\n"
 def test_os_exit_during_an_import_loses_nothing(agent: Agent, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     process = agent.start("\n@freezeframe.run\ndef work():\n    look(1)\n\nfreezeframe.instrument()\nimport job\n")
-    assert process.wait(60) == 3, process.communicate()
+    assert process.wait(300) == 3, process.communicate()
     assert agent.rows("status, toUInt32(exchanges)") == [["ok", 1]]
 
 
@@ -369,7 +369,7 @@ def test_os_exit_during_an_import_of_what_the_delivery_needs_ends_the_process_an
     process = agent.start(
         IMPORTING.replace("os.kill(os.getpid(), signal.SIGTERM)", "os._exit(3)"), FREEZEFRAME_TERMINATE_TIMEOUT_S="0.5"
     )
-    assert process.wait(60) == 3, process.communicate()
+    assert process.wait(300) == 3, process.communicate()
     assert agent.rows("status") == []
 
 
@@ -396,7 +396,7 @@ signal.signal(signal.SIGTERM, handler)
 def test_a_handler_of_the_application_decides_how_the_process_ends(agent: Agent, text: str) -> None:
     process = hold(agent, text)
     process.terminate()
-    assert process.wait(60) == 3
+    assert process.wait(300) == 3
     # the exception went through the entry point, so the run has an end, and calls that it interrupted are recorded as such
     [[status, exchanges]] = agent.rows("status, toUInt32(exchanges)")
     assert (status, exchanges >= 2) == ("error", True)
@@ -416,7 +416,7 @@ asyncio.run(main())
     assert process.stdout is not None
     assert process.stdout.readline() == "asked to stop\n"
     agent.provider.answers.set()
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert agent.rows("status, toUInt32(exchanges)") == [["ok", 3]]
 
 
@@ -425,7 +425,7 @@ def test_an_ignored_sigterm_stays_ignored(agent: Agent) -> None:
     process = hold(agent, text)
     process.terminate()
     agent.provider.answers.set()
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert agent.rows("status, toUInt32(exchanges)") == [["ok", 3]]
 
 
@@ -443,7 +443,7 @@ sys.exit(0 if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM e
     process = hold(agent, text)
     [child] = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
     os.kill(child, signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     assert agent.rows("status, toUInt32(exchanges)") == [["unfinished", 2]]
 
 
@@ -530,7 +530,7 @@ def test_the_replay_of_a_hanging_run_ends_where_its_recording_ends(tmp_path: Pat
             assert process.stdout is not None
             assert process.stdout.readline() == "hangs\n"
             process.terminate()
-            assert process.wait(60) == -signal.SIGTERM
+            assert process.wait(300) == -signal.SIGTERM
             process.stdout.close()
         fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
         report = reenact(fixture, cwd=tmp_path, env={"PORT": "1"}, timeout_s=400)

@@ -71,13 +71,13 @@ def test_a_call_that_outlives_its_run_is_not_counted_as_lost() -> None:
     @freezeframe.tool
     def slow() -> None:
         waiting.set()
-        go_on.wait(30)
+        go_on.wait(300)
 
     def leaves_a_thread() -> None:
         look("a")
         threads.append(threading.Thread(target=slow))
         threads[0].start()
-        waiting.wait(30)
+        waiting.wait(300)
 
     threads: list[threading.Thread] = []
     with capture() as captured:

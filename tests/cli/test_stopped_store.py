@@ -65,4 +65,4 @@ def test_the_reading_program_ends_with_the_command(stopped: Path) -> None:
 
         assert httpx.get(f"http://127.0.0.1:{about['port']}/?query=SELECT+1", timeout=400).status_code == 401
         program.stdin.close()
-        assert program.wait(60) == 0
+        assert program.wait(300) == 0

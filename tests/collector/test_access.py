@@ -131,7 +131,7 @@ def _grpc_export(port: int, body: bytes, certificates: Certificates, *, with_cli
         certificate_file.read_bytes() if with_client else None,
     )
     with grpc.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
-        channel.unary_unary(EXPORT)(body, timeout=60)
+        channel.unary_unary(EXPORT)(body, timeout=300)
 
 
 def _http_export(port: int, body: bytes, certificates: Certificates, *, with_client: bool) -> httpx.Response:

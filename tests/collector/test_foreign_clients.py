@@ -49,7 +49,7 @@ def test_nodes_exporters_are_understood(start_collector: Callable[..., Any], nod
     if kind == "grpc":
         url = f"http://127.0.0.1:{collector.grpc_port}"
     sent = subprocess.run(
-        [node, "send.mjs", kind, url, compression], cwd=NODE, capture_output=True, text=True, timeout=60, check=False
+        [node, "send.mjs", kind, url, compression], cwd=NODE, capture_output=True, text=True, timeout=300, check=False
     )
     assert sent.returncode == 0, sent.stderr
     collector.flush()

@@ -106,13 +106,13 @@ def fill_the_collector(directory: Path) -> None:
         else:
             refused += 1
         number += 20
-    answer = httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=60)
+    answer = httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=300)
     assert (answer.status_code, "the log's disk is full" in answer.text) == (503, True), answer.text
     assert "the log's disk is full" in collector.status()["not_ready_because"]
     print("refused")
     filler.unlink()
     collector.flush()
-    assert httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=60).status_code == 200
+    assert httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=300).status_code == 200
     stored = [int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans")]
     assert sorted(stored) == sorted(acked), (len(stored), len(acked))
     pieces = "SELECT hash, any(length(body)) AS bytes FROM freezeframe.piece_rows GROUP BY hash"

@@ -116,7 +116,7 @@ print(t.numbers(t.sealed(log)))
 def test_a_write_that_the_disk_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """Under a file-size limit the large request is refused whole; what came before and comes after is kept."""
     command = [sys.executable, "-c", _LIMITED, str(tmp_path / "wal"), _IMPORTS]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert result.stdout.splitlines() == ["the log's disk is full", "[1, 500]"]
 
 
@@ -158,7 +158,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
     if probe.returncode:
         pytest.skip("needs the right to mount a tmpfs")
     command = ["unshare", "--mount", sys.executable, "-c", _FULL, str(tmp_path), _IMPORTS]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if "mount" in result.stderr and result.returncode:
         pytest.skip("needs the right to mount a tmpfs")
     assert result.stdout.split() == ["True", "1", "500", "True"], result.stderr

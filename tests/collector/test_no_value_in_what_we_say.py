@@ -318,7 +318,7 @@ fail(VALUE)
 @pytest.mark.long
 def test_an_exception_that_nobody_catches_is_told_without_its_text() -> None:
     """In a callback, a task, a thread, a finalizer, and at last the one that ends the process."""
-    ended = subprocess.run([sys.executable, "-c", _STRAY, MAIL], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", _STRAY, MAIL], capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 1
     told = [json.loads(line) for line in ended.stderr.splitlines()]
     assert [line["message"] for line in told if "error" in line] == [

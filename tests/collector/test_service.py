@@ -128,7 +128,7 @@ def test_a_client_that_goes_away_or_sends_no_http_is_one_line_and_no_error(runni
         (chunked + b"\r\nsize\r\nabc", b"", "sent invalid HTTP"),
     ):
         before = log.read_text().count(told)
-        with socket.create_connection(("127.0.0.1", running.ports["http"]), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", running.ports["http"]), timeout=300) as client:
             client.sendall(head + first)
             assert client.recv(100).split()[1] == (b"100" if then else b"400")
             client.sendall(then)
@@ -158,7 +158,7 @@ def test_a_server_that_is_down_does_not_keep_the_collector_from_starting(data: P
 def test_a_second_collector_on_the_directory_is_refused(running: CollectorProcess) -> None:
     """The message names the process that holds it; the first goes on."""
     command = [*COMMAND, "--data", str(running.data)]
-    second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    second = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert second.returncode == 2
     assert f"process {running.pid}" in second.stderr
     assert running.post([span(1)]).status_code == 200
@@ -178,7 +178,7 @@ def test_a_taken_port_is_named(running: CollectorProcess, tmp_path: Path) -> Non
             [*COMMAND, "--data", str(tmp_path / "other"), *options],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
             env={**os.environ, "FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers},
         )
@@ -228,7 +228,7 @@ def _kill_again_and_again(data: Path, rounds: int, seed: int, *, changing: bool 
         if changing:
             ports = ("--http-port", str(collector.ports["http"]), "--grpc-port", str(collector.ports["grpc"]))
         # An idle connection: the collector's end of it is closed first.
-        idle = socket.create_connection(("127.0.0.1", collector.ports["http"]), timeout=60)
+        idle = socket.create_connection(("127.0.0.1", collector.ports["http"]), timeout=300)
         fresh = list(range(following, following + 1500))
         following += 1500
         load = Load(collector.ports["http"], unsure + fresh)

@@ -34,7 +34,7 @@ for name in ("sender-token", "reader-token", "admin-token"):
     except PermissionError:
         found[name] = False
 for port, method, path in (("http", "POST", "/v1/traces"), ("http", "GET", "/status"), ("clickhouse", "POST", "/")):
-    connection = http.client.HTTPConnection("127.0.0.1", ports[port], timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", ports[port], timeout=300)
     connection.request(method, path, b"SELECT 1", {"content-type": "application/x-protobuf"})
     found[path] = connection.getresponse().status
 print(json.dumps(found))
@@ -61,19 +61,19 @@ def headers(collector: CollectorProcess, name: str | None) -> dict[str, str]:
 
 def send(collector: CollectorProcess, shown: dict[str, str]) -> int:
     content = encode_traces([span(1)])
-    return httpx.post(f"{collector.url}/v1/traces", content=content, headers=PROTOBUF | shown, timeout=60).status_code
+    return httpx.post(f"{collector.url}/v1/traces", content=content, headers=PROTOBUF | shown, timeout=300).status_code
 
 
 def send_by_grpc(collector: CollectorProcess, shown: dict[str, str]) -> grpc.StatusCode:
     metadata = tuple((name.lower(), value) for name, value in shown.items())
     with grpc.insecure_channel(f"127.0.0.1:{collector.ports['grpc']}") as channel:
-        _, call = channel.unary_unary(EXPORT).with_call(encode_traces([span(1)]), metadata=metadata, timeout=60)
+        _, call = channel.unary_unary(EXPORT).with_call(encode_traces([span(1)]), metadata=metadata, timeout=300)
         return call.code()
 
 
 def ask(collector: CollectorProcess, shown: dict[str, str]) -> int:
     url = f"http://127.0.0.1:{collector.ports['clickhouse']}/"
-    return httpx.post(url, content="SELECT 1", headers=shown, timeout=60).status_code
+    return httpx.post(url, content="SELECT 1", headers=shown, timeout=300).status_code
 
 
 @pytest.mark.proof("law every port asks for its token")
@@ -96,7 +96,7 @@ def test_sql_takes_the_readers_token_and_no_other(collector: CollectorProcess) -
     token = read_token(collector.data, READER) or ""
     assert ask(collector, {"X-ClickHouse-User": "default", "X-ClickHouse-Key": token}) == 200
     url = f"http://default:{token}@127.0.0.1:{collector.ports['clickhouse']}/"
-    assert httpx.post(url, content="SELECT 1", timeout=60).status_code == 200
+    assert httpx.post(url, content="SELECT 1", timeout=300).status_code == 200
 
 
 @pytest.mark.proof

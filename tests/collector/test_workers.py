@@ -152,7 +152,7 @@ def test_a_port_that_another_program_shares_is_taken_all_the_same(tmp_path: Path
         port = str(other.getsockname()[1])
         arguments = ["--data", str(tmp_path / "data"), "--http-port", port, "--grpc-port", "0", "--clickhouse-port", "0"]
         refused = subprocess.run(
-            [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **TWO}
+            [*COMMAND, *arguments], capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **TWO}
         )
     assert refused.returncode == 2
     assert f"http.port: cannot listen on 127.0.0.1:{port}" in refused.stderr

@@ -39,7 +39,7 @@ app = Flask(__name__)
 def ask():
     message = {"role": "user", "content": request.args["text"]}
     url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-    answer = httpx.post(url, json={"model": "m", "messages": [message]}, timeout=60)
+    answer = httpx.post(url, json={"model": "m", "messages": [message]}, timeout=300)
     return {"pid": os.getpid(), "answer": answer.json()}
 """
 _STARLETTE = """
@@ -54,7 +54,7 @@ from starlette.routing import Route
 async def ask(request):
     message = {"role": "user", "content": request.query_params["text"]}
     url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-    async with httpx.AsyncClient(timeout=60) as client:
+    async with httpx.AsyncClient(timeout=300) as client:
         answer = await client.post(url, json={"model": "m", "messages": [message]})
     return JSONResponse({"pid": os.getpid(), "answer": answer.json()})
 
@@ -72,7 +72,7 @@ SERVERS = {
 
 
 def _ask(url: str, text: str) -> httpx.Response:
-    return httpx.get(f"{url}/ask", params={"text": text}, timeout=60)
+    return httpx.get(f"{url}/ask", params={"text": text}, timeout=300)
 
 
 def _text(run: Run) -> str:
@@ -116,7 +116,7 @@ def test_no_run_is_lost_when_the_server_stops_and_a_killed_one_is_unfinished(
                 with pytest.raises(httpx.HTTPError):
                     stuck.result()
             server.send_signal(signal.SIGTERM)
-            server.wait(60)
+            server.wait(300)
         finally:
             server.kill()
             server.wait()

@@ -126,7 +126,7 @@ def _redirect(handler: BaseHTTPRequestHandler) -> None:
 
 def _hang(handler: BaseHTTPRequestHandler) -> None:
     assert isinstance(handler, _Handler)
-    handler.detector.done.wait(30)
+    handler.detector.done.wait(300)
 
 
 def _close(handler: BaseHTTPRequestHandler) -> None:

@@ -37,7 +37,7 @@ def test_a_signal_to_the_command_ends_the_program_that_it_replays(tmp_path: Path
     """The program holds a pipe open until it is gone, and would wait forever if it were left behind."""
     (tmp_path / "agent.py").write_text(AGENT)
     recording = {**os.environ, "FREEZEFRAME_FILE": "run.jsonl"}
-    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=recording, check=True, timeout=60)
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=recording, check=True, timeout=300)
     os.mkfifo(tmp_path / "pipe")
     pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     replay = [str(Path(sys.executable).with_name("freezeframe")), "replay", "run.jsonl", *command]
@@ -49,7 +49,7 @@ def test_a_signal_to_the_command_ends_the_program_that_it_replays(tmp_path: Path
             assert os.read(pipe, 99) == b"here\n"
             process.terminate()
             assert happens.poll(60_000) == [(pipe, select.POLLHUP)]
-            assert process.wait(60) == 128 + signal.SIGTERM
+            assert process.wait(300) == 128 + signal.SIGTERM
         finally:
             process.kill()
             os.close(pipe)

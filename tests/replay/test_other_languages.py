@@ -192,7 +192,7 @@ def test_calls_one_after_another_do_not_overlap_however_late_the_proxy_is(
         return slots[-1]
 
     def add_late(recorder: ProgramRecorder, *arguments: Any, **named: Any) -> None:
-        assert second.wait(60)
+        assert second.wait(300)
         add(recorder, *arguments, **named)
 
     monkeypatch.setattr(ProgramRecorder, "begin", begin_noted)

@@ -302,7 +302,7 @@ def a_result_that_is_not_waited_for(world: World) -> Any:
 
 def an_abandoned_thread(world: World) -> Any:
     answers: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=lambda: answers.put(world.ask("slow", timeout=60)), daemon=True).start()
+    threading.Thread(target=lambda: answers.put(world.ask("slow", timeout=300)), daemon=True).start()
     try:
         said = answers.get(timeout=THREAD_TIMEOUT_S)
     except queue.Empty:

@@ -250,7 +250,7 @@ def tool_that_uses_requests(world: World) -> Any:
     @freezeframe.tool
     def price(sku: str) -> Any:
         world.touched.append(sku)
-        return requests.get(f"{world.url}/prices/{sku}", timeout=60).json()
+        return requests.get(f"{world.url}/prices/{sku}", timeout=300).json()
 
     return [price("A"), price("A"), world.ask("done" if not world.changed else "over")]
 
@@ -287,7 +287,7 @@ def generator_tools(world: World) -> Any:
 def requests_cut_in_a_429(world: World) -> Any:
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "limited" if not world.changed else "unlimited"}]}
     try:
-        return requests.post(f"{world.url}/v1/chat/completions", json=body, timeout=60).text
+        return requests.post(f"{world.url}/v1/chat/completions", json=body, timeout=300).text
     except requests.RequestException as error:
         return type(error).__name__
 
@@ -530,6 +530,6 @@ def test_a_client_without_a_seam_is_stopped_and_named(tmp_path: Any) -> None:
         "except OSError:\n"
         "    print(tried[0])\n"
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.strip() == "127.0.0.1:9", done.stderr
     assert urllib.request is not None

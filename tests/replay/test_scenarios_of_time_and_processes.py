@@ -128,7 +128,7 @@ async def look(place):
 @freezeframe.run
 async def answer(place):
     async with asyncio.timeout(90):
-        seen = await asyncio.wait_for(look(place), timeout=60)
+        seen = await asyncio.wait_for(look(place), timeout=300)
     await asyncio.sleep(0.02)
     note = Note(text=seen)
     again = Note.model_validate_json(note.model_dump_json())
@@ -143,7 +143,7 @@ if __name__ == "__main__":
 def test_asyncio_timeouts_and_pydantic_work_under_the_recorded_time(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(FROZEN_TIME)
     environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "TZ": "Asia/Tokyo"}
-    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environ, timeout=60, check=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environ, timeout=300, check=True)
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
     moved = fork(fixture, [Edit(target=Target.CLOCK, value="2031-05-06T12:00:00Z")])
     assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
@@ -310,7 +310,7 @@ def test_one_fixture_replays_under_openai_2_and_3(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(TWO_VERSIONS)
     with Provider() as provider:
         environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "OPENAI_BASE_URL": f"{provider.url}/v1"}
-        subprocess.run([sys.executable, "agent.py", "hello"], cwd=tmp_path, env=environ, timeout=60, check=True)
+        subprocess.run([sys.executable, "agent.py", "hello"], cwd=tmp_path, env=environ, timeout=300, check=True)
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
     assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
     report = reenact(fixture, [str(other), "agent.py", "hello"], cwd=tmp_path)

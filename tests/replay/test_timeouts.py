@@ -65,7 +65,7 @@ def interrupted(url):
     def ring(*_):
         raise CAUSE("rang")
     signal.signal(signal.SIGALRM, ring)
-    httpx.Client(transport=Interrupted(), timeout=60).post(url, json=BODY)
+    httpx.Client(transport=Interrupted(), timeout=300).post(url, json=BODY)
 
 class Alarm(Exception):
     pass

@@ -143,7 +143,7 @@ def test_the_headers_of_a_result_alone_are_not_answered(facade_url: str) -> None
     parts = urlsplit(facade_url)
     found = []
     for path in ("/", "/?query=SELECT%201"):
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300)
         connection.request("HEAD", path)
         found.append(connection.getresponse().status)
         connection.close()

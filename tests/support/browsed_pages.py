@@ -123,7 +123,7 @@ def served(app: web.Application) -> Generator[str]:
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    assert started.wait(60)
+    assert started.wait(300)
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:

@@ -51,7 +51,7 @@ class _Handler(QuietHandler):
         attempt = self._count(raw)
         time.sleep(random.uniform(0, 0.004) + 0.03 * ("-slow" in model))
         if "-never" in model:
-            self.provider.stopped.wait(30)
+            self.provider.stopped.wait(300)
             self.close_connection = True
         elif attempt < directives.get("busy", 0):
             self._json({"error": {"message": f"busy {random.random()}"}}, 429, {"retry-after-ms": "1"})

@@ -52,7 +52,7 @@ class HonestSenders:
         return encode_traces([span(number + n, self._text) for n in range(SPANS)])
 
     def _http(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._ports["http"], timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self._ports["http"], timeout=300)
         while not self._stopped.wait(PAUSE_S):
             body, began = self._body(), time.perf_counter()
             try:
@@ -75,7 +75,7 @@ class HonestSenders:
             while not self._stopped.wait(PAUSE_S):
                 body, began = self._body(), time.perf_counter()
                 try:
-                    call(body, timeout=60)
+                    call(body, timeout=300)
                 except grpc.RpcError as error:
                     self.refused.append(str(error))
                 else:

@@ -121,7 +121,7 @@ class CollectorProcess:
     def stop(self) -> int:
         """Ask it to stop and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
+        code = self.process.wait(300)
         self.stderr.close()
         return code
 
