@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from cli_page import parser_of
 
 from freezeframe_replay.cli.commands import HIDDEN, SUMMARIES, TOP
+from freezeframe_replay.mcp.skill import skill_text
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -132,18 +134,33 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     return made
 
 
+def command_of(words: list[str], parsers: dict[str, argparse.ArgumentParser]) -> str:
+    """Return the command that words begin with, or an empty string."""
+    return next((name for name in (" ".join(words[:length]) for length in (3, 2, 1)) if name in parsers), "")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_options_of_commands_exist(page: Path, parsers: dict[str, argparse.ArgumentParser]) -> None:
     unknown: set[str] = set()
     for typed in (match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z][^|;&>#`]*)", code)):
         words = typed.split(" -- ")[0].split()
-        named = next((name for name in (" ".join(words[:length]) for length in (3, 2, 1)) if name in parsers), "")
-        if named:
+        if named := command_of(words, parsers):
             known = {option for action in parsers[named]._actions for option in action.option_strings}
             unknown |= {
                 f"{named} {word}" for word in words[len(named.split()) :] if re.match(r"--[a-z]", word) and word not in known
             }
     assert unknown == set()
+
+
+def test_each_command_of_the_skill_can_be_typed_as_it_stands(parsers: dict[str, argparse.ArgumentParser]) -> None:
+    """With a number, JSON and SQL where it has a placeholder for one."""
+    placed = {"N": "2", "JSON": "[]", "SQL": "name != ''", "SELECT ...": "SELECT 1"}
+    commands = re.findall(r"`(freezeframe [^`]+)` \|$", skill_text(), flags=re.MULTILINE)
+    assert len(commands) == 13
+    for command in commands:
+        words = [placed.get(word, word) for word in shlex.split(command)[1:]]
+        named = command_of(words, parsers)
+        parsers[named].parse_args(words[len(named.split()) :])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -5,9 +5,7 @@ The text of `freezeframe mcp install` is enough: who does what it says, with wha
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +18,6 @@ from theatre import Theatre
 
 from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.skill import skill_text
-from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
@@ -122,32 +119,6 @@ def is_green(folder: Path, tests: str) -> bool:
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.returncode == 0
-
-
-def test_each_command_of_the_skill_works_as_it_stands(theatre: Theatre, tmp_path: Path) -> None:
-    """With a run, a step, a folder and SQL where it has a placeholder for one."""
-    bot = copy_example(tmp_path / "bot")
-    runs = [theatre.runs[name].run.trace_id[:12] for name in ("sync", "async")]
-    placed = {"RUN": runs[0], "A": runs[0], "B": runs[1], "N": "2", "JSON": "[]", "SQL": "name != ''", "SELECT ...": "SELECT 1"}
-    placed["FILE"] = "made/run.jsonl"
-    commands = re.findall(r"`(freezeframe [^`]+)` \|$", skill_text(), flags=re.MULTILINE)
-    assert len(commands) == 13
-    for command in commands:
-        words = shlex.split(command)
-        name = words[1]
-        folder = "made/dataset" if name == "experiment" else f"made/{name}"
-        words = [folder if word == "DIR" else placed.get(word, word) for word in words]
-        done = subprocess.run(
-            [sys.executable, "-m", "freezeframe._cli", *words[1:]],
-            cwd=bot,
-            env={**os.environ, "FREEZEFRAME_DATA": str(theatre.data)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        differs = {EXIT_CODES[Verdict.DIVERGED]} if name in ("diff", "experiment") else set[int]()
-        assert done.returncode in {0, *differs}, (command, done.returncode, done.stdout, done.stderr)
-        assert done.stdout.strip(), command
 
 
 async def test_hostile_arguments_are_refused_with_what_is_wrong(theatre: Theatre, tmp_path: Path) -> None:
