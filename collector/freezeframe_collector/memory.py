@@ -1,4 +1,4 @@
-"""How the processes of the collector free memory: they make spans by the thousand, hardly ever a cycle, and large messages."""
+"""Memory of the processes of the collector, which make spans by the thousand, hardly ever a cycle, and large messages."""
 
 from __future__ import annotations
 
