@@ -46,6 +46,7 @@ from freezeframe_replay.operations.replay import (
     replayed_text,
 )
 from freezeframe_replay.operations.runs import RUNS, RunsParameters
+from freezeframe_replay.operations.show import with_scores
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.operations.sql import SQL, SqlParameters
 from freezeframe_replay.process.reenact import Trial
@@ -135,7 +136,7 @@ class Tools:
         can be replayed. Also describes a run that is ok.
         """
         loaded, named = self._load(run)
-        why, first = why_text(loaded, self._last.of(loaded).outline)
+        why, first = why_text(loaded, with_scores(self._last.of(loaded).outline, self._source, named))
         at = f", step={first}" if first is not None else ""
         return self._answer(why, f'next: transcript(run="{named}"{at}) or replay(run="{named}")', budget)
 

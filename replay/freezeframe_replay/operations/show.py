@@ -31,9 +31,20 @@ def show(source: RunSource, parameters: ShowParameters) -> Outline:
     found = source.load(parameters.run)
     if isinstance(found, Fixture):
         return outline_fixture(found, full=parameters.full)
-    outline = outline_run(found, full=parameters.full)
+    outline = with_scores(outline_run(found, full=parameters.full), source, parameters.run)
     failure = find_failure(found, outline)
     return outline if failure is None else dataclasses.replace(outline, failure=tuple(failure_lines(failure)))
+
+
+def with_scores(outline: Outline, source: RunSource, name: str) -> Outline:
+    """Return the outline of the run of that name with its scores, if it is in a store.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    if not source.is_stored(name):
+        return outline
+    return dataclasses.replace(outline, scores=tuple(source.use(lambda store: store.scores(outline.run_id))))
 
 
 SHOW: Final = Operation(

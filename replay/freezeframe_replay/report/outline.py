@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
+from freezeframe_replay.sources.scores import RunScore
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, Response, format_lane
@@ -119,6 +120,8 @@ class Outline:
     """The failure of the run, or handled failures in it: a line each. Empty for an outline of a fixture."""
     reconstructed: int = 0
     """Number of steps of its reconstruction."""
+    scores: tuple[RunScore, ...] = ()
+    """Verdicts on the run and its steps; only a store has them."""
 
     @property
     def steps(self) -> int:

@@ -1,12 +1,13 @@
-"""Views of a run, computed once for all pages: its outline, its transcript, and the costs of its calls."""
+"""Views of a run, computed once for all pages: its outline, its transcript, its scores, and the costs of its calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.transcript import Transcript, make_transcript
+from freezeframe_replay.sources.scores import RunScore
 from freezeframe_schemas.run import Run
 
 
@@ -17,6 +18,8 @@ class Reading:
         self.run = run
         self.costs: Mapping[str, float | None] | None = None
         """Span id -> US dollars, None for a call with an unknown cost; None until the store was queried."""
+        self.scores: Sequence[RunScore] | None = None
+        """Scores as the store had them; None until it was queried."""
 
     @cached_property
     def outline(self) -> Outline:

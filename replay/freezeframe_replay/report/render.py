@@ -16,6 +16,7 @@ from freezeframe_schemas.lifecycle import RunStatus
 
 if TYPE_CHECKING:
     from freezeframe_replay.report.outline import Node, Outline
+    from freezeframe_replay.sources.scores import RunScore
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
@@ -24,6 +25,8 @@ WIDE: Final = 100
 ID_DIGITS: Final = 12
 """Digits shown of a run's id unless the whole is needed: enough to name one among millions."""
 _LABEL: Final = 14
+_REASON: Final = 600
+"""Columns after which the reason of a score is cut."""
 _CELL: Final = 72
 """Columns after which a cell of the tree is cut."""
 _NAME: Final = 2
@@ -147,6 +150,8 @@ def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) ->
     """Return everything about a run: head, tree, kit, readiness, gaps; `width` is the terminal's."""
     failed = ["\n".join(_hanging(printable(line), width) for line in outline.failure)] if outline.failure else []
     parts = [*failed, _head(outline, width), tree_text(outline.nodes, full=full, width=width)]
+    if outline.scores:
+        parts.append("\n".join(["scores", *(_hanging(score_text(score), width) for score in outline.scores)]))
     if outline.level is not None:
         parts.append(_kit_text(outline, width))
     if outline.ledger:
@@ -154,6 +159,14 @@ def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) ->
     if outline.gaps:
         parts.append("\n".join(["gaps", *(_hanging(printable(gap), width) for gap in outline.gaps)]))
     return "\n\n".join(parts)
+
+
+def score_text(score: RunScore) -> str:
+    """Return a score in one line: ``step 2: correctness 0.25 fail (llm): names another order``."""
+    who = ", ".join(filter(None, [score.by, score.author]))
+    verdict = short(" ".join(filter(None, [score.name, score.verdict])))
+    why = f": {short(score.explanation, _REASON)}" if score.explanation else ""
+    return f"{score.place}: {verdict}{f' ({short(who)})' if who else ''}{why}"
 
 
 def ledger_lines(outline: Outline, width: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.operations import labelling
 from freezeframe_replay.service.replay_routes import own_form
-from freezeframe_replay.service.state import HOME, LABELS, load
+from freezeframe_replay.service.state import HOME, LABELS, LAST, load
 from freezeframe_replay.web.asked import number_of
 from freezeframe_replay.web.redirects import see
 from freezeframe_schemas.errors import ConfigError, RunError
@@ -54,4 +54,5 @@ def _keep(request: web.Request, step: int | None, label: str, note: str) -> str:
     except RunError as error:
         raise web.HTTPNotFound(text=error.message) from None
     request.app[LABELS].forget()
+    request.app[LAST].of(run).scores = None
     return run.trace_id

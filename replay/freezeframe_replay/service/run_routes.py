@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from aiohttp import web
 
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
 from freezeframe_replay.report.reading import Reading
-from freezeframe_replay.service.state import JOBS, LABELS, SOURCE, STORE, TOKEN, download, html, load, read
+from freezeframe_replay.service.state import JOBS, SOURCE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.sources.costs import costs_of_calls
+from freezeframe_replay.sources.scores import RunScore
 from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import number_of
 from freezeframe_replay.web.comparison import comparison_page
@@ -49,7 +50,7 @@ async def show_run(request: web.Request) -> web.Response:
             as_text=as_text,
             token=request.app[TOKEN],
             replays=request.app[JOBS].of_run(reading.run.trace_id),
-            labels=request.app[LABELS].of_run(reading.run.trace_id),
+            scores=_scores(request, reading),
             transcript=transcript,
             costs=_costs(request, reading),
         )
@@ -78,7 +79,7 @@ async def show_step(request: web.Request) -> web.Response:
             step,
             shown,
             costs=costs,
-            label=request.app[LABELS].of_run(reading.run.trace_id).get(step.span_id),
+            scores=_scores(request, reading) if reading.scores is None else reading.scores,
             token=request.app[TOKEN],
         )
 
@@ -115,6 +116,12 @@ def _step(request: web.Request, found: _T | None) -> _T:
     if found is None:
         raise web.HTTPNotFound(text=f"step {request.match_info['step']!r:.80}: not in run {request.match_info['run']!r:.80}")
     return found
+
+
+def _scores(request: web.Request, reading: Reading) -> Sequence[RunScore]:
+    """Return the scores that the run has now; the pages of its steps show them until the run's is opened again."""
+    reading.scores = request.app[STORE].use(lambda store: store.scores(reading.run.trace_id))
+    return reading.scores
 
 
 def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from freezeframe_replay.sources.scores import COLUMNS, MAX_SCORES, RunScore, score_of_row
 from freezeframe_replay.sources.store_door import StoreDoor
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, RunError, StoreError, WireError
@@ -199,6 +200,21 @@ class RunStore:
             return bool(self._texts(f"SELECT trace_id FROM labels WHERE {where} AND span_id = '{REPLAYED}'", parameters))
         except PermanentStoreError:
             return False
+
+    def scores(self, trace_id: str) -> list[RunScore]:
+        """Return the scores of a run and its steps, `MAX_SCORES` at most: those of the run first, then step by step.
+
+        Raises:
+            PermanentStoreError: the store refuses the query.
+            RetryableStoreError: the store does not answer.
+        """
+        where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
+        rows = self._texts(
+            f"SELECT toJSONString(tuple({COLUMNS})) FROM scores WHERE {where}"
+            f" ORDER BY step NULLS FIRST, at, name, by LIMIT {MAX_SCORES}",
+            parameters,
+        )
+        return [score_of_row(row) for row in rows]
 
     def services(self) -> list[str]:
         """Return the names of the services whose runs the store has."""

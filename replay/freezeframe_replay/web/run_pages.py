@@ -19,7 +19,7 @@ from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import ID_DIGITS, cost_sum, counted, duration, how_far, ledger_lines, took
 from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, first_chunk_ms, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
-from freezeframe_replay.sources.labels import Label
+from freezeframe_replay.sources.scores import RunScore
 from freezeframe_replay.web.markdown import has_marks, markdown
 from freezeframe_replay.web.markup import Links, Tint, anchor_of, place_of, policy_of_a_file, render, session_link
 from freezeframe_replay.web.replay import Noted
@@ -85,7 +85,7 @@ def run_page(
     as_text: bool = False,
     token: str = "",
     replays: Sequence[Noted] = (),
-    labels: Mapping[str, Label] = {},
+    scores: Sequence[RunScore] = (),
     transcript: Transcript | None = None,
     costs: Mapping[str, float | None] = {},
     version: str = "",
@@ -111,8 +111,7 @@ def run_page(
         "version": version,
         "replays": replays,
         "now": dt.datetime.now(dt.UTC),
-        "label": labels.get(""),
-        "labels": labels,
+        **_scores(scores, outline),
         "tabs": TABS,
         "tab": tab,
         "link_to": link_to,
@@ -130,6 +129,20 @@ def run_page(
     if tab == "raw":
         return render("raw.html", **head, **_raw(run, outline, links, part))
     return render("kit.html", **head, **_kit(outline))
+
+
+def _scores(scores: Sequence[RunScore], outline: Outline) -> dict[str, Any]:
+    """Return the run's own label, the other scores with their steps, and what returns those of a step."""
+
+    def on_step(node: Node) -> list[RunScore]:
+        return [score for score in scores if score.is_on(node.step, node.span_id)]
+
+    def step_of(score: RunScore) -> Node | None:
+        return next((node for node in outline.nodes if score.is_on(node.step, node.span_id)), None)
+
+    label = next((score for score in scores if score.is_label and score.step is None), None)
+    others = [(score, step_of(score)) for score in scores if score is not label]
+    return {"label": label, "judged": others, "scores_on": on_step}
 
 
 def _opened_part(run: Run, parts: Sequence[Sequence[Turn | TranscriptCall]], index: int, *, as_text: bool) -> dict[str, Any]:
@@ -158,7 +171,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
     return render(
         "run_alone.html",
         **_head(run, outline, links, {}),
-        labels={},
+        **_scores((), outline),
         version="",
         **_kit(outline),
         policy=policy_of_a_file(),

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import cost, duration, printable
-from freezeframe_replay.sources.labels import Label
+from freezeframe_replay.sources.scores import RunScore
 from freezeframe_replay.web.markup import Links, Tint, block, place_of, render
 from freezeframe_schemas import genai
 from freezeframe_schemas.body_text import read_text
@@ -102,10 +102,10 @@ def step_page(
     shown: Mapping[str, str],
     *,
     costs: Mapping[str, float | None] = {},
-    label: Label | None = None,
+    scores: Sequence[RunScore] = (),
     token: str = "",
 ) -> str:
-    """Return the page of one step.
+    """Return the page of one step; `scores` are those of the run.
 
     `shown`: the page, or the part, of a long body: ``{"response": "2"}``, ``{"request": "1/messages/3"}``;
     words to find in the bodies: ``{"find": "late"}``.
@@ -118,6 +118,7 @@ def step_page(
     steps.sort(key=lambda item: item.step or 0)
     at = steps.index(node)
     tinted = Tint(run.spans)
+    on_it = [score for score in scores if score.is_on(node.step, node.span_id)]
     parts = _step(run, node, span, exchange, shown, links, tinted)
     if node.span_id in costs:
         parts["facts"]["cost"] = cost(costs[node.span_id]) or "unknown"
@@ -126,7 +127,8 @@ def step_page(
         **parts,
         tinted=tinted,
         run_id=run.trace_id,
-        label=label,
+        label=next((score for score in on_it if score.is_label), None),
+        judged=[(score, None) for score in on_it if not score.is_label],
         token=token,
         fork_link=f"/runs/{quote(run.trace_id)}/fork?step={node.step}" if node.step is not None and node.inside is None else "",
         run_name=outline.name or "run",

@@ -11,7 +11,7 @@ SELECT
     v.value AS value, -- Number, if the judge gave one
     v.label AS label, -- Word, if the judge gave one
     v.explanation AS explanation, -- Reason, or the note of a label
-    v.by AS by, -- Who judged: hand, llm, code, another kind that the sender names, or else its instrumentation scope
+    v.by AS by, -- Who judged: hand (only of a label), llm, code, another kind that the sender names, or else its instrumentation scope
     v.author AS author, -- User name of a label's author
     v.at AS at, -- When
     multiIf(v.of != '', v.of, step IS NULL, 'run', 'step') AS of, -- What was judged: step, run or session
@@ -25,7 +25,7 @@ FROM (
         verdict['{RESPONSE_ID}'] AS response_id, verdict['{EVALUATION_OF}'] AS of, verdict['{EVALUATION_NAME}'] AS name,
         toFloat64OrNull(verdict['{EVALUATION_VALUE}']) AS value, verdict['{EVALUATION_LABEL}'] AS label,
         verdict['{EVALUATION_EXPLANATION}'] AS explanation,
-        if(verdict['{EVALUATION_BY}'] != '', lower(verdict['{EVALUATION_BY}']), toString(s.scope_name)) AS by, '' AS author,
+        if(lower(verdict['{EVALUATION_BY}']) IN ('', 'hand'), toString(s.scope_name), lower(verdict['{EVALUATION_BY}'])) AS by, '' AS author,
         toDateTime64(time, 3, 'UTC') AS at
     FROM {db}.spans AS s
     ARRAY JOIN s.`events.name` AS event, s.`events.attributes` AS verdict, s.`events.time` AS time
