@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from bare_spans import bare_span
 
-from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
+from freezeframe_redaction import Aliaser, Cast, Redactor, TenantKey, load_policy
 from freezeframe_redaction.detectors import ALL
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.triggers.engine import resolve_overlaps
@@ -319,6 +319,27 @@ def test_no_text_takes_more_than_linear_time(name: str) -> None:
 @pytest.mark.parametrize("work", [_redact_span, _redact_span_twice])
 def test_no_span_takes_more_than_linear_time(name: str, work: Work) -> None:
     size, make = _SPANS[name]
+    assert _is_linear(work, make, size)
+
+
+_GLUED: dict[str, tuple[int, Make]] = {
+    "one name, many words": (5000, lambda n: " ".join(f"Keller{_letters(i).title()}" for i in range(n))),
+    "one name, many mentions in code": (5000, lambda n: "KellerGraph() " * n),
+    "one name in one word": (5000, lambda n: "Keller" * n),
+    "many names": (300, lambda n: "\n".join(f"{_person(i)}Status: open" for i in range(n))),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", _GLUED)
+def test_no_names_that_run_into_words_take_more_than_linear_time(name: str) -> None:
+    size, make = _GLUED[name]
+
+    def work(text: str) -> object:
+        redactor = Redactor(POLICY, KEY)
+        _, cast = redactor.redact_in_run(_span({"a": "Her name is Maria Keller."}), Cast())
+        return redactor.redact_in_run(_span({"a": text}), cast)
+
     assert _is_linear(work, make, size)
 
 

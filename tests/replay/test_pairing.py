@@ -115,6 +115,8 @@ def test_pairs_told_by_another_process_bind_as_ones_own(conversation: list[list[
     ("recorded", "live"),
     [
         ("refund Balomuzq", "refund Maria"),
+        ("BalomuzqTraceback: refund", "MariaTraceback: refund"),
+        ("refund byBalomuzq twice", "refund byMaria twice"),
         ("Balomuzq and Patel", "Balomuzq and Patel"),
         (["to Balomuzq", "Balomuzq!"], ["to Houston", "Houston!"]),
         ({"last_name": "Balomuzq", "note": "Tivorax"}, {"last_name": "Maria", "note": "Patel"}),
@@ -133,6 +135,7 @@ def test_a_name_that_redaction_saw_on_one_side_only_pairs_with_the_word_on_the_o
     [
         ("refund Balomuzq", "cancel Balomuzq"),
         ("refund Balomuzq", "refund everybody"),
+        ("BalomuzqTraceback: refund", "MariaWarning: refund"),
         ("refund Balomuzq", "refund 12"),
         ("refund Balomuzq", "refund Maria and Joe"),
         ("refund Balomuzq", "refund Balomuzq!"),

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
+from freezeframe_redaction.casts import glued
 from freezeframe_redaction.casts.book import NOTHING, Cast, Member
 from freezeframe_redaction.casts.forms import (
     NAME,
@@ -307,9 +308,12 @@ class Index:
         joined = "\0".join(texts)
         if not self._has_hashes and may_hold_a_hash(joined):
             self._add_hashes()
-        places = sorted((at, word) for word in self._by_run.keys() & _runs_in(joined) for at in _places(word, joined))
+        known = self._by_run.keys()
+        places = [(at, word) for word in known & _runs_in(joined) for at in _places(word, joined)]
+        places += [(at, word) for word in known & glued.words_in(joined) for at in glued.places(word, joined)]
         if not places:
             return
+        places.sort()
         begin, number = 0, 0
         end = len(texts[0])
         begins: list[tuple[int, str]] = []
@@ -332,13 +336,23 @@ class Index:
 
     def _hits_outside(self, text: str, begins: Sequence[tuple[int, str]], blocked: Sequence[tuple[int, int]]) -> list[Hit]:
         matches: list[tuple[int, int, _Form]] = []
+        in_words: list[tuple[str, tuple[int, int, _Form]]] = []
+        of_code = set[str]()
         for at, word in begins:
             for before, length in self._by_run[word]:
                 start = at - before
                 end = start + length
                 new = self._held.get(text[start:end]) if start >= 0 and end <= len(text) else None
-                if new is not None and not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
+                if new is None:
+                    continue
+                if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
                     matches.append((start, -end, new))
+                elif new.class_ == NAME and not new.is_part and (around := glued.run_around(text, start, end)):
+                    run = text[slice(*around)]
+                    in_words.append((run, (start, -end, new)))
+                    if glued.is_called_by_code(text, *around):
+                        of_code.add(run)
+        matches += [match for run, match in in_words if run not in of_code]
         matches.sort()
         found: list[Hit] = []
         past = 0
@@ -381,13 +395,23 @@ def _places(word: str, text: str) -> Iterator[int]:
 def merged(edits: Sequence[tree.Span], hits: Sequence[Hit]) -> list[tree.Span]:
     """Return the edits with the hits. A hit replaces the edits that it covers; if it sticks out of one, that one grows."""
     left = sorted(edits)
-    for hit in [hit for hit in hits if hit[:3] not in left]:
-        over = [edit for edit in left if edit[0] < hit.end and hit.start < edit[1]]
+    own = set(left)
+    made: list[tree.Span] = []
+    at = 0
+    for hit in [hit for hit in hits if hit[:3] not in own]:
+        while at < len(left) and left[at][1] <= hit.start:
+            made.append(left[at])
+            at += 1
+        over: list[tree.Span] = []
+        while made and made[-1][1] > hit.start:  # it has grown
+            over.insert(0, made.pop())
+        while at < len(left) and left[at][0] < hit.end:
+            over.append(left[at])
+            at += 1
         if all(hit.start <= start and end <= hit.end for start, end, _ in over):
-            grown = [(hit.start, hit.end, hit.made)]
+            made.append((hit.start, hit.end, hit.made))
         else:
             starts = [min(over[0][0], hit.start), *(start for start, _, _ in over[1:])]
             ends = [*starts[1:], max(over[-1][1], hit.end)]
-            grown = [(start, end, new) for start, end, (_, _, new) in zip(starts, ends, over, strict=True)]
-        left = sorted([*(edit for edit in left if edit not in over), *grown])
-    return left
+            made += [(start, end, new) for start, end, (_, _, new) in zip(starts, ends, over, strict=True)]
+    return [*made, *left[at:]]

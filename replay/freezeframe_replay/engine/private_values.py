@@ -221,7 +221,7 @@ class PrivateValues:
         marker = self._marker
         assert marker is not None
         has_values = self._token.search(recorded) is not None or self._token.search(live) is not None
-        is_glued = any(surrogate in live for surrogate in self._redaction.surrogates)
+        is_glued = any(surrogate in live or surrogate in recorded for surrogate in self._redaction.surrogates)
         if not (has_values or is_glued or marker.holds_addresses or made.with_computed):
             return live
         for read in (self._part_by_part, self._second_forms, self._aligned):
@@ -356,18 +356,25 @@ class PrivateValues:
         return self._note(made, address, Value(class_=address.class_, text=was), Why.DERIVED)
 
     def _is_glued(self, was: str, now: str, made: Settled) -> bool:
-        """Return whether a live word is a surrogate joined with letters, and the recorded one the value itself with these."""
+        """Return whether one word is a surrogate joined with letters, and the other the value itself with these.
+
+        In a live word the program has joined them, in a recorded one redaction has replaced a known name.
+        """
         from freezeframe_redaction.marks.marker import Value
 
         marker = self._marker
         assert marker is not None
         for text, class_ in self._redaction.surrogates.items():
-            before, found, after = now.partition(text)
-            original = was[len(before) : len(was) - len(after)]
-            if found and (before or after) and original and was == before + original + after:
-                surrogate = Value(class_=class_, text=text, is_known=True)
-                if not marker.has_key or marker.stands_for(surrogate, Value(class_=class_, text=original)):
-                    return self._note(made, surrogate, Value(class_=class_, text=original), Why.DERIVED)
+            for joined, word in ((now, was), (was, now)):
+                before, found, after = joined.partition(text)
+                original = word[len(before) : len(word) - len(after)]
+                if not (found and (before or after) and original and word == before + original + after):
+                    continue
+                surrogate, value = Value(class_=class_, text=text, is_known=True), Value(class_=class_, text=original)
+                if joined is was:
+                    return self._is_named(surrogate, original, made)
+                if not marker.has_key or marker.stands_for(surrogate, value):
+                    return self._note(made, surrogate, value, Why.DERIVED)
         return False
 
     def _is_computed(self, was: str, now: str, made: Settled) -> bool:
