@@ -6,6 +6,9 @@ import ast
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -98,22 +101,44 @@ def test_the_vocabulary_names_each_attribute_once() -> None:
     assert sorted({item for item in names if names.count(item) > 1}) == []
 
 
-def identifiers(tree: ast.AST, written: set[int]) -> set[str]:
-    """Return the names in code, and the words of its texts that are not documentation."""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a module's tree holds that the tests here ask for. The trees of all modules would take a gigabyte."""
+
+    identifiers: Set[str]
+    """Names in code, and the words of texts that are not documentation."""
+    quoted: Sequence[tuple[int, str]]
+    """Line and word of each name in single backticks in a docstring."""
+    long_functions: Sequence[str]
+
+
+@cache
+def facts(path: Path) -> Facts:
+    """Return the facts of a module, which is parsed once."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    quoted: list[tuple[int, str]] = []
+    long_functions: list[str] = []
+    documentation: set[int] = set()
+    for node in ast.walk(ast.parse(path.read_text())):  # a statement comes before its string
         match node:
+            case ast.Expr(value=ast.Constant(value=str(text)) as string):
+                documentation.add(id(string))
+                quoted += [(string.lineno, word) for word in re.findall(r"(?<!`)`([A-Za-z_*][\w.*]*)`(?!`)", text)]
             case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word) | ast.keyword(arg=str(word)):
                 found.add(word)
-            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word):
+                found.add(word)
+                if (node.end_lineno or 0) - node.lineno >= 60:
+                    long_functions.append(f"{name(path)}: {word}")
+            case ast.ClassDef(name=word):
                 found.add(word)
             case ast.alias(name=word):
                 found.update(word.split("."))
-            case ast.Constant(value=str(text)) if id(node) not in written:
+            case ast.Constant(value=str(text)) if id(node) not in documentation:
                 found.update(re.findall(r"\w+", text))
             case _:
                 pass
-    return found
+    return Facts(found, quoted, long_functions)
 
 
 def is_known(word: str, known: set[str]) -> bool:
@@ -128,18 +153,11 @@ def is_known(word: str, known: set[str]) -> bool:
 @pytest.mark.long
 def test_a_name_in_backticks_in_a_docstring_exists() -> None:
     """Single backticks are for names of ours: a module, or something in one. Those of others have double ones."""
-    trees = {path: ast.parse(path.read_text()) for path in MODULES}
-    written = {path: docstrings(tree) for path, tree in trees.items()}
-    known = set[str]().union(*(identifiers(tree, written[path]) for path, tree in trees.items()))
+    known = set[str]().union(*(facts(path).identifiers for path in MODULES))
     for path in [*MODULES, *(ROOT / "tests").rglob("test_*.py")]:
         known |= {path.stem, path.parent.name, *re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)}
     unknown = [
-        f"{name(path)}:{node.lineno}: {word}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) in written[path]
-        for word in re.findall(r"(?<!`)`([A-Za-z_*][\w.*]*)`(?!`)", node.value)
-        if not is_known(word, known)
+        f"{name(path)}:{line}: {word}" for path in MODULES for line, word in facts(path).quoted if not is_known(word, known)
     ]
     assert unknown == []
 
@@ -184,15 +202,9 @@ def test_a_module_over_600_lines_says_why_it_is_long() -> None:
 @pytest.mark.proof
 @pytest.mark.long
 def test_no_function_has_over_60_lines_and_no_line_over_160_characters() -> None:
-    read = {name(path): path.read_text() for path in MODULES}
-    functions = [
-        f"{path}: {node.name}"
-        for path, text in read.items()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 60
-    ]
-    assert functions == []
-    assert [path for path, text in read.items() if max(map(len, text.splitlines()), default=0) > 160] == []
+    assert [function for path in MODULES for function in facts(path).long_functions] == []
+    wide = [name(path) for path in MODULES if max(map(len, path.read_text().splitlines()), default=0) > 160]
+    assert wide == []
 
 
 def test_every_package_is_typed() -> None:
