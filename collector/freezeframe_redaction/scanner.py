@@ -32,7 +32,10 @@ from freezeframe_redaction.triggers.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"
-"""Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
+"""Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported.
+
+Over a line break its kind is the class of the value.
+"""
 _MIN_REWRITTEN_LENGTH: Final = 7
 """Letters and digits of the shortest surrogate that is recognised in another layout too: shorter ones may occur anywhere."""
 _NAME_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_]))*")
@@ -192,6 +195,9 @@ class Scanner:
             index, piece = pieces[number]
             for one, name in items if view.origin is None else ():
                 if line_breaks.holds(piece, one, line_breaks.near(others[index], piece.joint)):
+                    class_ = self.known.get(view.text[one.start : one.end], CLASS) if one.class_ == CLAIM else CLASS
+                    if class_ != CLASS:
+                        one = one._replace(class_=_KNOWN, kind=class_)
                     placed = [(part, line_breaks.NAME if one.class_ == CLASS else name) for part in piece.placed(one)]
                     read.found.setdefault(index, []).extend(placed)
 
@@ -272,14 +278,16 @@ class Scanner:
     def _moved(self, batch: str, candidate: Candidate, floor: int) -> Candidate | None:
         """Return the candidate in offsets of its leaf, or None if the policy lets it through."""
         value = batch[candidate.start : candidate.end]
-        class_ = self.known.get(value, "") if candidate.class_ == _KNOWN else candidate.class_
+        class_, kind = candidate.class_, candidate.kind
+        if class_ == _KNOWN:
+            class_, kind = kind or self.known.get(value, ""), ""
         if class_ not in self._classes or self._allowed(value):
             return None
         shown = candidate.shown
         if shown is not None:
             shown = (max(0, shown[0] - floor), shown[1] - floor)
         joint = candidate.joint and (candidate.joint[0] - floor, candidate.joint[1] - floor)
-        return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown, joint)
+        return Candidate(candidate.start - floor, candidate.end - floor, class_, kind, shown, joint)
 
     def _stays(self, class_: str, prefix: str) -> bool:
         """Return whether the policy keeps values of a class where they are."""
@@ -289,6 +297,8 @@ class Scanner:
 
     def _claimed(self, batch: str, candidate: Candidate) -> Candidate:
         """Return the candidate, as a claim if it is a known surrogate in another layout."""
+        if candidate.class_ == _KNOWN:
+            return candidate
         forms = _forms_of(batch[candidate.start : candidate.end], candidate.class_, candidate.kind)
         return candidate if self._rewritten.isdisjoint(forms) else candidate._replace(class_=CLAIM)
 

@@ -238,6 +238,17 @@ def test_two_values_of_the_programs_own_are_compared_as_they_are() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("key", [None, KEY])
+@pytest.mark.parametrize("text", ["api_key: f3A9bC2dE8gH1jK\n  4mN7pQ0sT5vW6xY", "IBAN DE12 5001 0517\n5547 0808 76 today"])
+def test_a_value_that_a_line_break_cuts_agrees_with_its_surrogate_over_the_same_break(text: str, key: TenantKey | None) -> None:
+    made = Redactor(load_policy("strict"), KEY).redact(text)
+    values = PrivateValues(Redaction(policy="strict@x", key_id=KEY.id, surrogates=dict(made.surrogates)), key)
+    assert made.value != text
+    assert _settled(values, str(made.value), text).agrees
+    assert not _settled(values, str(made.value), text.replace("\n", "\nno ")).agrees
+
+
+@pytest.mark.proof
 def test_the_recorded_values_in_another_order_are_said_to_be_that() -> None:
     values, (first, second, third, _) = _values(), _surrogates()
     turned = _settled(values, [first, second], [second, first])

@@ -35,6 +35,8 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         value = value[: following.start()]
     if text[start:at_value].strip(" \t\r\n\"'") == ">" and not text.startswith("</", match.end(2)):
         return ()  # ``<YOUR_TOKEN>``, not ``<token>...</token>``
+    if "\n" in text[start:at_value] and _FORMS.next_name.match(value):
+        return ()  # nothing is assigned: ``TOKEN=`` above ``HOST=db``
     if (value.isidentifier() and text[match.end(2) : match.end(2) + 1] in ("(", "[")) or _FORMS.code.fullmatch(value):
         return ()
     if name.endswith("cookie"):

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from freezeframe_redaction.detectors import national, phone, runs
+from freezeframe_redaction.detectors import cut_tokens, national, phone, runs
 from freezeframe_redaction.detectors.addresses import CLASS as ADDRESS
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import CLAIM, Candidate
@@ -45,6 +45,8 @@ class Piece(NamedTuple):
     right: str
     joint: tuple[int, int]
     """The break in the original text, with indentation and quotation marks."""
+    between: str = ""
+    """The text there, if it may cut a token."""
 
     @property
     def text(self) -> str:
@@ -84,6 +86,8 @@ def pieces_of(text: str, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[in
             ):
                 begin = text.rindex(left[-1], low, start) + 1
                 yield index, Piece(left, _gap_behind(left), right, (begin, end))
+    for index, joint, left, right in cut_tokens.breaks(text, bounds):
+        yield index, Piece(left, "", right, joint, text[slice(*joint)])
 
 
 def _end_of_line(text: str) -> str:
@@ -107,11 +111,11 @@ def joined(text: str, found: Candidate) -> tuple[str, Callable[[str], str]]:
     """
     assert found.joint is not None
     left, right = text[found.start : found.joint[0]], text[found.joint[1] : found.end]
-    gap, between = _gap_behind(left), text[slice(*found.joint)]
+    gap, between = "" if found.class_ in cut_tokens.CLASSES else _gap_behind(left), text[slice(*found.joint)]
     value = left + gap + right
 
     def broken(made: str) -> str:
-        cut = len(left) if len(made) == len(value) else made.rfind(" ")
+        cut = len(left) if len(made) == len(value) else made.rfind(" ") if gap else min(len(left), len(made) - 1)
         return made[:cut] + between + made[cut:].removeprefix(" ")
 
     return value, broken
@@ -151,6 +155,11 @@ def holds(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
     left, right = piece.left, piece.right
     if not (found.start < len(left) and len(left) + len(piece.gap) < found.end):
         return False
+    if piece.between and found.class_ != CLAIM:
+        is_next = any(one.class_ in cut_tokens.CLASSES and one.start == piece.joint[1] for one in others)
+        return found.class_ in cut_tokens.CLASSES and cut_tokens.holds(
+            piece.text, len(left), piece.between, found, is_next=is_next
+        )
     if found.class_ in ("IBAN", CLAIM):
         return True
     first, last = piece.joint

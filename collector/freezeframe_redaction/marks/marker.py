@@ -19,7 +19,7 @@ from typing import Final
 from freezeframe_redaction.casts.book import NOTHING, Cast, Member
 from freezeframe_redaction.casts.casting import Indexes, MakesSurrogates
 from freezeframe_redaction.casts.forms import NAME
-from freezeframe_redaction.detectors import encoded
+from freezeframe_redaction.detectors import encoded, line_breaks
 from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.leaves import splice, tree, walk
 from freezeframe_redaction.leaves.streams import gather, spelled
@@ -341,7 +341,10 @@ class Marker:
             inner = encoded.decode(view.text[slice(*span)]) or ""
             return [_Mark(*view.to_original(*span), Value(class_=class_, text=inner))]
         spans = parts_of(candidate, view.text)
-        texts = tuple(view.text[slice(*span)] for span in spans)
+        if candidate.joint:
+            texts = (line_breaks.joined(view.text, candidate)[0],)
+        else:
+            texts = tuple(view.text[slice(*span)] for span in spans)
         values = [Value(class_=class_, text=text, kind=candidate.kind, is_known=self._is_known(class_, text)) for text in texts]
         own = [value for value in values if not value.is_known]
         self.own.update((Member(class_, value.text, value.kind), None) for value in own)
