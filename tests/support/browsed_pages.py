@@ -24,8 +24,9 @@ from freezeframe_collector.store.deleting import delete_rows
 from freezeframe_redaction import TenantKey, load_policy, redact_run
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import Dataset, write_dataset
-from freezeframe_replay.experiments.experiment import ExperimentResult, result_to_json
+from freezeframe_replay.experiments.experiment import ExperimentResult
 from freezeframe_replay.experiments.gates import Gates, check_gates
+from freezeframe_replay.experiments.results import result_to_json
 from freezeframe_replay.experiments.rows import ExperimentVerdict, RowResult
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent

@@ -57,6 +57,7 @@ BELOW: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "experiment": {
         "dataset": "Save a set of runs as a folder of fixtures.",
+        "results": "Show the results that experiments on a dataset kept.",
         "fork": "Write a fixture of a run with one thing changed.",
         "fuzz": "Perturb a run slightly, many times, and report what flips it.",
         "judge": "Compare a judge's verdicts with labels by hand: agreement, kappa.",

@@ -20,13 +20,14 @@ from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_para
 from freezeframe_replay.experiments.candidate import ExperimentCandidate, noise
 from freezeframe_replay.experiments.check import CheckCommand
 from freezeframe_replay.experiments.dataset import check_name, result_file
-from freezeframe_replay.experiments.experiment import Conditions, Kept, kept_from_json, result_to_json
+from freezeframe_replay.experiments.experiment import Conditions, Kept
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.experiments.judge import load_judge
+from freezeframe_replay.experiments.results import kept_from_json
 from freezeframe_replay.experiments.rows import EXIT_CODES, Judging, RowResult
 from freezeframe_replay.experiments.tool_policy import rules_of, save_rules
 from freezeframe_replay.local.target import RunsPlace
-from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters, experiment_text
+from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters, experiment_text, keep_results
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
@@ -179,10 +180,7 @@ def execute(arguments: argparse.Namespace) -> int:
         parameters = ExperimentParameters(dataset=arguments.dataset, candidates=tuple(candidates), conditions=conditions)
         found = EXPERIMENT.execute(RunSource(RunsPlace()), parameters)
     document = EXPERIMENT.to_json(found)
-    for result in found.results:
-        if result.name in keep:
-            one = document if document.get("rows") is not None else result_to_json(result)
-            write_whole(keep[result.name], f"{options.json_text(one)}\n".encode(), parents=True)
+    keep_results(found, keep)
     if arguments.output is not None:
         write_whole(arguments.output, f"{options.json_text(document)}\n".encode(), parents=True)
     if arguments.json:

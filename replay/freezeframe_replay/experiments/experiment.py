@@ -22,7 +22,7 @@ from freezeframe_replay.experiments.expected_cost import expected_cost
 from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
 from freezeframe_replay.experiments.plan import Budget, Cell, live_cells, offline_cells
 from freezeframe_replay.experiments.rows import ExperimentVerdict, Judging, RowResult, judge_row, replay_row
-from freezeframe_replay.experiments.statement import METHOD, Score, most_of, score, sentence
+from freezeframe_replay.experiments.statement import Score, score
 from freezeframe_replay.experiments.tool_policy import ToolUse, load_rules, sum_of
 from freezeframe_replay.report.render import counted
 from freezeframe_schemas import values
@@ -30,8 +30,6 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.records import from_json
 
-FORMAT: Final = "freezeframe-experiment"
-VERSION: Final = 1
 _WORST: Final = (ExperimentVerdict.SAME, ExperimentVerdict.INCOMPARABLE, ExperimentVerdict.CHANGED)
 _DECIDE_CHANGES: Final = ("changed", "broken")
 
@@ -427,67 +425,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, frozenset | set):
         return sorted(map(str, value))
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-# -- as JSON ---------------------------------------------------------------------------------------------------------------
-
-
-def result_to_json(result: ExperimentResult) -> dict[str, Any]:
-    """Return one candidate's result as a JSON value, with its format and version."""
-    repeats: dict[str, list[RowResult]] = {}
-    for cell in result.cells:
-        repeats.setdefault(cell.name, []).append(cell)
-    found = result.score
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "dataset": result.dataset,
-        "name": result.name,
-        "candidate": result.candidate,
-        "finding": result.finding.value,
-        "statement": "" if found is None else sentence(result.name or "the candidate", found),
-        "score": None if found is None else {**asdict(found), "word": found.word, "method": METHOD},
-        "tools": [*map(asdict, result.tools)],
-        "left": result.left,
-        "gates": [asdict(gate) for gate in result.gates],
-        "counts": {finding.value: count for finding, count in result.counts.items()},
-        "rows": [{**asdict(row), "repeats": [*map(asdict, repeats.get(row.name, ()))]} for row in result.rows],
-    }
-
-
-def experiment_to_json(experiment: Experiment) -> dict[str, Any]:
-    """Return an experiment as a JSON value: that of its only candidate, if that has no name, or a list of them."""
-    budget = experiment.budget
-    common: dict[str, Any] = {
-        "check": experiment.check,
-        "against": experiment.against,
-        "repeats": experiment.repeats,
-        "budget": {"limit_usd": budget.limit, "spent_usd": budget.spent, "of_unknown_cost": budget.unknown},
-        "resumed": experiment.resumed,
-        "notes": list(experiment.notes),
-    }
-    results = [result_to_json(result) for result in experiment.results]
-    if len(results) == 1 and not results[0]["name"]:
-        return {**results[0], **common}
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "dataset": experiment.dataset,
-        "finding": experiment.finding.value,
-        **common,
-        "candidates": results,
-    }
-
-
-def kept_from_json(name: str, data: Any) -> Kept:
-    """Return a kept result as what candidates are compared with.
-
-    Raises:
-        ConfigError: it does not say which runs passed.
-    """
-    rows: Any = data.get("rows") if isinstance(data, dict) else None
-    if not isinstance(rows, list) or any("passed" not in row or "repeats" not in row for row in rows):
-        raise ConfigError(f"--against {name}: does not say which runs passed", do="keep it again with --as")
-    passed = {str(row["name"]): most_of([cell["passed"] for cell in row["repeats"]]) for row in rows}
-    changed = frozenset(str(row["name"]) for row in rows if row["finding"] == ExperimentVerdict.CHANGED.value)
-    return Kept(name=name, passed=passed, changed=changed)

@@ -73,4 +73,9 @@ TOOLS: Final = (
         command="freezeframe experiment DIR",
         only_reads=False,
     ),
+    ToolRow(
+        name="experiment_results",
+        purpose="Compare the candidates whose results a dataset keeps: what each fixes and breaks, run by run.",
+        command="freezeframe experiment results DIR",
+    ),
 )

@@ -39,7 +39,8 @@ will, offline, and see the effect of an edit before any model is asked.
 7. **Lock in.** `save_test` writes the run as a fixture with a pytest test that is red on the old code and green on the
    new one. Run it. For good runs that must stay as they are, use `expect="identical"`.
 8. **Check the others.** `save_dataset` and `experiment` (after an edit in a tool with the same run_tools): which other
-   recorded runs does the edit change?
+   recorded runs does the edit change? To compare several edits, `keep` each result under a name, and read
+   `experiment_results`.
 
 To try what the code would do with another answer, `fork` the run with that answer and `replay` the fork.
 

@@ -13,12 +13,14 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import anyio
 from pydantic import Field
 
 from freezeframe_replay.engine.policy import ReplayPolicy
+from freezeframe_replay.experiments.dataset import result_file
 from freezeframe_replay.experiments.fork import Edit, Target
 from freezeframe_replay.local.target import is_fixture, load_run, sql_store_of
 from freezeframe_replay.mcp.answers import (
@@ -31,7 +33,7 @@ from freezeframe_replay.mcp.answers import (
 from freezeframe_replay.mcp.project import WIDTH, Project
 from freezeframe_replay.operations.dataset import DATASET, DatasetParameters
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
-from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters
+from freezeframe_replay.operations.experiment import EXPERIMENT, RESULTS, ExperimentParameters, ResultsParameters, keep_results
 from freezeframe_replay.operations.export import EXPORT, FORMATS, ExportParameters
 from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
 from freezeframe_replay.operations.fixture import FIXTURE, FixtureParameters
@@ -291,12 +293,36 @@ class Tools:
         self,
         dataset: Annotated[str, Field(description="directory that save_dataset wrote")],
         run_tools: RunTools = None,
+        keep: Annotated[
+            str,
+            Field(description="new name under which the dataset keeps the result: shorter-prompt", max_length=60),
+        ] = "",
         budget: Budget = None,
     ) -> str:
-        """Replay every run of a dataset with the code of the project, offline, and list the runs that changed."""
+        """Replay every run of a dataset with the code of the project, offline, and list the runs that changed. To compare
+        several edits, keep each under its own name, then read experiment_results.
+        """
         folder, policy = self._project.folder(dataset), ReplayPolicy(run_tools=frozenset(run_tools or ()))
+        file = Path(self._project.new_file(str(result_file(folder, keep)))) if keep else None
         result = await self._start(EXPERIMENT, lambda trial: ExperimentParameters(dataset=folder, trial=trial), policy)
-        return self._answer(EXPERIMENT.to_text(result, WIDTH), "next: replay(run=...) for a run that changed", budget)
+        then = "next: replay(run=...) for a run that changed"
+        if file is not None:
+            await anyio.to_thread.run_sync(keep_results, result, {"": file})
+            then += f'; experiment_results(dataset="{folder}") compares what is kept'
+        return self._answer(EXPERIMENT.to_text(result, WIDTH), then, budget)
+
+    async def experiment_results(
+        self,
+        dataset: Annotated[str, Field(description="directory of a dataset, or of one of its fixtures")],
+        names: Annotated[list[str] | None, Field(description="only these kept results; one shows what it changed")] = None,
+        budget: Budget = None,
+    ) -> str:
+        """Read the kept results of experiments, of `experiment` or of the user: in which runs each candidate passes, what it
+        fixes and breaks. Nothing is run.
+        """
+        found = await self._do(RESULTS, ResultsParameters(dataset=self._project.folder(dataset), names=names or ()))
+        then = f'next: experiment_results(dataset="{dataset}", names=["NAME"]) for what one changed'
+        return self._answer(found, then, budget)
 
     # -- what all of them use -------------------------------------------------------------------------------------------
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.operations.operation import Operation
 from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.operations.writing import cannot_write
 from freezeframe_replay.process.reenact import Trial
-from freezeframe_replay.report.render import ID_DIGITS, counted, short, table_text
+from freezeframe_replay.report.render import ID_DIGITS, counted, printable, short, table_text
+from freezeframe_replay.sources.store import json_form
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.whole_file import replace_file
 
 if TYPE_CHECKING:
     from freezeframe_replay.experiments.candidate import ExperimentCandidate
@@ -121,8 +126,10 @@ def _statement(found: Experiment) -> Iterable[str]:
             yield f"{result.name or 'live'}: {counted(len(live), 'live cell')}, {cost}{took}"
     if found.resumed:
         yield f"{counted(found.resumed, 'cell')} had been made before the experiment was stopped (--fresh makes them anew)"
-    if found.left:
-        budget = found.budget
+    budget = found.budget
+    if found.left and budget.limit is None:
+        yield f"{counted(found.left, 'cell')} left"
+    elif found.left:
         yield (
             f"stopped at ${budget.spent:.4f}: the next live cell may exceed the budget of ${budget.limit:g}. "
             f"{counted(found.left, 'cell')} left; the same command with a larger --budget goes on"
@@ -184,9 +191,27 @@ def _difference(row: RowResult, width: int) -> Iterable[str]:
 
 
 def _to_json(found: Experiment) -> dict[str, Any]:
-    from freezeframe_replay.experiments.experiment import experiment_to_json
+    from freezeframe_replay.experiments.results import experiment_to_json
 
     return experiment_to_json(found)
+
+
+def keep_results(found: Experiment, files: Mapping[str, Path]) -> None:
+    """Write results to the files under the names of their candidates, where `RESULTS` reads them.
+
+    Raises:
+        FixtureError: a file cannot be written.
+    """
+    from freezeframe_replay.experiments.results import kept_to_json
+
+    for result in found.results:
+        if result.name in files:
+            text = json.dumps(kept_to_json(found, result), ensure_ascii=False, indent=1, default=json_form)
+            try:
+                files[result.name].parent.mkdir(parents=True, exist_ok=True)
+                replace_file(files[result.name], f"{text}\n")
+            except OSError as error:
+                raise cannot_write(files[result.name], error) from error
 
 
 EXPERIMENT: Final = Operation(
@@ -196,3 +221,48 @@ EXPERIMENT: Final = Operation(
     to_json=_to_json,
     to_text=lambda result, width: experiment_text(result, width=width),
 )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsParameters:
+    """The dataset, and the names of kept results."""
+
+    dataset: Path
+    names: Sequence[str] = ()
+    """Empty for all of them."""
+
+
+def results(source: RunSource, parameters: ResultsParameters) -> Sequence[Experiment]:
+    """Return the kept results of a dataset; those made under equal conditions are one experiment.
+
+    Raises:
+        ConfigError: no result of this name was kept.
+        FixtureError: the dataset is missing, or a result is damaged.
+    """
+    from freezeframe_replay.experiments.dataset import load_dataset
+    from freezeframe_replay.experiments.results import kept_experiments, result_files
+
+    del source
+    load_dataset(parameters.dataset)
+    files = {path.stem: path for path in result_files(parameters.dataset)}
+    unknown = [name for name in parameters.names if name not in files]
+    if unknown:
+        raise ConfigError(f"{parameters.dataset}: found no result {unknown[0]!r}; kept: {', '.join(files) or 'none'}")
+    return kept_experiments(parameters.dataset, [files[name] for name in parameters.names or files])
+
+
+def results_text(found: Sequence[Experiment], *, width: int) -> str:
+    """Return each experiment as `experiment_text` does."""
+    text = "\n\n".join(experiment_text(one, width=width) for one in found)
+    # a result may come with somebody else's dataset
+    return "\n".join(map(printable, text.splitlines())) or "no result was kept"
+
+
+RESULTS: Final = Operation(
+    name="results",
+    parameters=ResultsParameters,
+    compute=results,
+    to_json=lambda found: [_to_json(one) for one in found],
+    to_text=lambda found, width: results_text(found, width=width),
+)
+"""`freezeframe experiment results DATASET`: the results that `--as` kept, candidate by candidate."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from freezeframe_replay.operations.dataset import DATASET
 from freezeframe_replay.operations.diff import DIFF
-from freezeframe_replay.operations.experiment import EXPERIMENT
+from freezeframe_replay.operations.experiment import EXPERIMENT, RESULTS
 from freezeframe_replay.operations.export import EXPORT
 from freezeframe_replay.operations.failures import FAILURES
 from freezeframe_replay.operations.fixture import FIXTURE
@@ -26,6 +26,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     FIXTURE,
     FORK,
     REPLAY,
+    RESULTS,
     RUNS,
     SHOW,
     SQL,

@@ -46,7 +46,7 @@ def write_to(directory: Path, fixture: Fixture) -> tuple[str, ...]:
 
 def cannot_write(directory: Path, error: OSError) -> FixtureError:
     """Return the error for a directory that cannot be written."""
-    return FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o")
+    return FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another place")
 
 
 def bare_warning(count: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import MANIFEST, Dataset, Row, check_name, load_dataset, write_dataset
-from freezeframe_replay.experiments.experiment import FORMAT, VERSION
+from freezeframe_replay.experiments.results import read_kept, result_files
 from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.spent import spent_by
@@ -30,7 +30,6 @@ ROUTES: Final = web.RouteTableDef()
 _SETS: Final = "sets"
 _BY_HAND: Final = "hand, in the list of runs"
 _MAX_SETS: Final = 200
-_MAX_CANDIDATES: Final = 12
 
 
 @ROUTES.get("/sets")
@@ -114,7 +113,12 @@ def read_grid(request: web.Request) -> Grid:
     directory = _directory(request)
     dataset = load_dataset(directory)
     rows = [_row(dataset, row) for row in dataset.rows]
-    return Grid(name=directory.name, rows=rows, results=_results(directory), chosen_by=dataset.chosen_by)
+    return Grid(
+        name=directory.name,
+        rows=rows,
+        results={path.stem: read_kept(path) for path in result_files(directory)},
+        chosen_by=dataset.chosen_by,
+    )
 
 
 def _directory(request: web.Request) -> Path:
@@ -148,32 +152,8 @@ def list_sets(app: web.Application) -> list[SetInList]:
         except FixtureError as error:
             found.append(SetInList(name=name, runs=0, chosen_by=error.message, candidates=()))
             continue
-        candidates = [path.stem for path in _result_files(directory)]
+        candidates = [path.stem for path in result_files(directory)]
         found.append(SetInList(name=name, runs=len(dataset.rows), chosen_by=dataset.chosen_by, candidates=candidates))
-    return found
-
-
-def _result_files(directory: Path) -> list[Path]:
-    """Return the kept results, the newest last."""
-    files = sorted((directory / "results").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-    return files[-_MAX_CANDIDATES:]
-
-
-def _results(directory: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return name of a candidate -> its result.
-
-    Raises:
-        FixtureError: one is not readable.
-    """
-    found: dict[str, Mapping[str, Any]] = {}
-    for path in _result_files(directory):
-        try:
-            result: Any = json.loads(path.read_bytes())
-            if (result["format"], result["version"]) != (FORMAT, VERSION):
-                raise FixtureError(f"{path}: format {result['format']!r} {result['version']}, expected {FORMAT!r} {VERSION}")
-        except (ValueError, KeyError, TypeError) as error:
-            raise FixtureError(f"{path}: not readable, {type(error).__name__}: {error}") from error
-        found[path.stem] = result
     return found
 
 

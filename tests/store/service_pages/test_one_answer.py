@@ -29,7 +29,7 @@ from freezeframe_replay.mcp.project import WIDTH, Project
 from freezeframe_replay.mcp.tools import Tools
 from freezeframe_replay.operations.dataset import DatasetParameters
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
-from freezeframe_replay.operations.experiment import ExperimentParameters
+from freezeframe_replay.operations.experiment import EXPERIMENT, ExperimentParameters, ResultsParameters, keep_results
 from freezeframe_replay.operations.export import ExportParameters
 from freezeframe_replay.operations.failures import FailuresParameters
 from freezeframe_replay.operations.fixture import FixtureParameters
@@ -219,6 +219,12 @@ def keeping(run: str) -> Mapping[str, Case]:
             tool="experiment",
             arguments={"dataset": "set"},
         ),
+        "results": Case(
+            parameters=ResultsParameters(dataset=Path("tried")),
+            command=["experiment", "results", "tried"],
+            tool="experiment_results",
+            arguments={"dataset": "tried"},
+        ),
     }
 
 
@@ -249,6 +255,10 @@ async def test_all_doors_give_one_answer(
     case, operation = {**looking(), **keeping(run)}[name], BY_NAME[name.partition(",")[0]]
     source = RunSource(RunsPlace())
     write_fixture(freeze(runs["good"]), folder / "set")
+    if name == "results":
+        write_fixture(freeze(runs["good"]), folder / "tried")
+        tried = EXPERIMENT.execute(source, ExperimentParameters(dataset=Path("tried")))
+        keep_results(tried, {"": folder / "tried" / "results" / "as-it-is.json"})
     value = operation.execute(source, case.parameters)
 
     as_json = timeless(in_json(operation, value))

@@ -18,8 +18,9 @@ from yarl import URL
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.candidate import ExperimentCandidate
 from freezeframe_replay.experiments.dataset import load_dataset, write_dataset
-from freezeframe_replay.experiments.experiment import Conditions, result_to_json, run_experiment
+from freezeframe_replay.experiments.experiment import Conditions, run_experiment
 from freezeframe_replay.experiments.gates import Gates
+from freezeframe_replay.experiments.results import result_to_json
 from freezeframe_replay.process.reenact import Trial
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.run import Run
