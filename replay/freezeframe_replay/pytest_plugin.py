@@ -102,11 +102,23 @@ class Result:
         from freezeframe_schemas.verdict import verdict, why_incomparable
 
         if verdict(self.report).agrees:
-            _fail(f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}")
+            still = f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}"
+            _fail(still + _if_a_setting_was_fixed(self.report.did_not_run))
         kept = (f"{gap}; unchanged code differs, too" for gap in self.fixture.gaps if KEPT_ANSWER in gap)
         reason = why_incomparable(self.report) or next(kept, None)
         if reason is not None:
             _fail(f"the replay cannot be compared: {reason}\n\n{report_text(self.report)}")
+
+
+def _if_a_setting_was_fixed(names: Sequence[str]) -> str:
+    """Return how to run what the recording answered for; its code is unchanged, but it may read something that is not."""
+    if not names:
+        return ""
+    tools = [name.partition(" ")[2] for name in names]
+    return (
+        f"\n  {', '.join(names)}: the recorded results, the code did not run. If the fix is in what it reads (a setting, a"
+        f" file, a table):\n  @pytest.mark.freezeframe(run_tools={tools!r}) on this test, which then compares what it returns"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.records import from_json
 
 REPORT_VERSION: Final = 1
@@ -296,6 +297,12 @@ class Report:
         """Return each function whose code changed and was not run -> its place: ``tool refund`` -> ``shop.py:17``."""
         own = {self.names.get(str(item.step), ""): item.changed_code for item in self.served if item.changed_code}
         return {**own, **self.changed_inside}
+
+    @property
+    def did_not_run(self) -> tuple[str, ...]:
+        """Return the tools and retrievers that the recording answered for: ``retrieval search``."""
+        names = (self.names.get(str(item.step), "") for item in self.served if not item.ran)
+        return tuple(dict.fromkeys(name for name in names if name.partition(" ")[0] in (Kind.TOOL, Kind.RETRIEVAL)))
 
     @property
     def ran(self) -> tuple[str, ...]:

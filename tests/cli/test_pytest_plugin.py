@@ -111,6 +111,7 @@ def test_red_while_the_code_reenacts_the_failure(outcomes: dict[str, str], froze
     assert "the recorded failure is re-enacted exactly" in shown
     assert f"2 of 2 steps and the outcome, run {frozen.run_id}" in shown
     assert "it is in Lyon" in shown
+    assert "@pytest.mark.freezeframe(run_tools=['find_orders', 'track'])" in shown, "the fix may be in what a tool reads"
 
 
 @pytest.mark.proof

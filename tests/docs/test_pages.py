@@ -156,7 +156,7 @@ def test_each_command_of_the_skill_can_be_typed_as_it_stands(parsers: dict[str, 
     """With a number, JSON and SQL where it has a placeholder for one."""
     placed = {"N": "2", "JSON": "[]", "SQL": "name != ''", "SELECT ...": "SELECT 1"}
     commands = re.findall(r"`(freezeframe [^`]+)` \|$", skill_text(), flags=re.MULTILINE)
-    assert len(commands) == 13
+    assert len(commands) == 14
     for command in commands:
         words = [placed.get(word, word) for word in shlex.split(command)[1:]]
         named = command_of(words, parsers)
