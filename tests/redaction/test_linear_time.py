@@ -261,6 +261,8 @@ _TEXTS: dict[str, tuple[int, Make]] = {
     "tokens over escaped lines": (1000, lambda n: "k A1b2C3d4E5f6\\nK1l2M3n4 " * n),
     "lines of tokens": (2000, lambda n: "A1b2C3d4E5f6G7h8I9j0\n" * n),
     "a token on a long line": (10_000, lambda n: ("x " * n + "A1b2C3\n") * 3 + "D4e5F6\n" * n),
+    "encoded words": (1000, lambda n: "=?utf-8?Q?J=C3=B6rg_Keller?= " * n),
+    "encoded words without an end": (5000, lambda n: "=?utf-8?Q?J=C3" * n),
     "a word": (50_000, lambda n: "a" * n),
     "a number": (20_000, lambda n: "1" * n),
     "a number in groups": (5000, lambda n: "1-" * n),

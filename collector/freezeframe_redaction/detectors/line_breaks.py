@@ -138,7 +138,7 @@ def _may_be_a_name(left: str, right: str) -> bool:
         and last is not None
         and names.may_be_name(last.group())
         and right[last.end() : last.end() + 1] not in (":", "=", "|")
-        and len(left.split()) > _MIN_PROSE_WORDS
+        and (len(left.split()) > _MIN_PROSE_WORDS or _FORMS.address_of.match(right, last.end()) is not None)
     )
 
 

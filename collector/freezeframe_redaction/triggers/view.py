@@ -118,8 +118,36 @@ def _spelled(text: str) -> list[_Spelled]:
         *(_percents(text) if "%" in text else ()),
         *(_escapes(text) if "\\u" in text else ()),
         *(_soft_breaks(text) if _has_soft_breaks(text) else ()),
+        *(_encoded_words(text) if "=?" in text else ()),
     ]
     return sorted(one for one in out if one[2] >= " " or one[2] in "\t\n\r") if out else out
+
+
+# Source: RFC 2047, sections 2 and 4.2.
+_ENCODED_WORD: Final = re.compile(r"(=\?([A-Za-z0-9_-]{2,20})(?:\*[A-Za-z-]{1,20})?\?[Qq]\?)([^?\s]{1,120})(\?=)")
+_IN_WORD: Final = re.compile("_|(?:=[0-9A-Fa-f]{2})+")
+
+
+def _encoded_words(text: str) -> list[_Spelled]:
+    """Return what the encoded words of a mail's headers spell, each as quoted words: ``=?utf-8?Q?J=C3=B6rg_Keller?=``."""
+    out: list[_Spelled] = []
+    for word in _ENCODED_WORD.finditer(text):
+        inner: list[_Spelled] = []
+        for spelled in _IN_WORD.finditer(text, *word.span(3)):
+            try:
+                chars = bytes.fromhex(spelled.group().replace("=", "")).decode(word[2]) if spelled.group() != "_" else " "
+            except (LookupError, ValueError):
+                break
+            at = spelled.start()
+            for char in chars:
+                end = at + (3 * len(char.encode(word[2])) if spelled.group() != "_" else 1)
+                inner.append((at, end, char))
+                at = end
+            if at != spelled.end():  # a charset with states
+                break
+        else:
+            out += (*word.span(1), '"'), *inner, (*word.span(4), '"')
+    return out
 
 
 def _has_soft_breaks(text: str) -> bool:
@@ -177,7 +205,7 @@ def may_differ(text: str) -> bool:
         or "&" in text
         or "%" in text
         or "\\u" in text
-        or ("=" in text and ("+" in text or _has_soft_breaks(text)))
+        or ("=" in text and ("+" in text or "=?" in text or _has_soft_breaks(text)))
     )
 
 
