@@ -103,6 +103,13 @@ def test_lines_that_only_look_like_the_rest_of_a_token_stay(text: str) -> None:
     assert made_of(text) == text
 
 
+def test_variables_above_a_token_are_no_lines_of_it() -> None:
+    text = f"REGION=eu-west-1\nNPM_TOKEN={NPM[:22]}\n{NPM[22:]}\nDEBUG1=true"
+    assert NPM[22:] not in made_of(text)
+    assert made_of(text).startswith("REGION=eu-west-1\n")
+    assert made_of(text).endswith("\nDEBUG1=true")
+
+
 def test_what_is_below_a_whole_token_keeps_its_lines() -> None:
     for below in ("DEBUG1=true", "9fceb02d Add a test", "Image1234: a", "second"):
         assert made_of(f"NPM_TOKEN={NPM}\n{below}").endswith(f"\n{below}")
