@@ -38,7 +38,7 @@ _AT_THE_END: Final = frozenset(
 )
 _ALONE: Final = frozenset("base id key metadata tags".split())
 """Words in the names of attributes that differ between machines, or that no result depends on: anywhere in the name, as its
-last word (``cache_dir``, but not ``cache_threshold``), or as all of it (``metadata``, but not ``metadata_filter``)."""
+last word (`cache_dir`, but not `cache_threshold`), or as all of it (`metadata`, but not `metadata_filter`)."""
 _OF_A_PROCESS: Final = frozenset("access client connection object process request run session span thread trace worker".split())
 """An id of one of these is no setting; that of a collection, an index or a tenant is."""
 _OF_DATA: Final = frozenset(
