@@ -178,11 +178,10 @@ class Lookup:
         known = self._by_bytes.get(_fingerprint(call))
         return _key(call, self._ignore) if known is None else known
 
-    def find(self, call: Call, key: RequestKey, *, goes_live: bool = False, runs: bool = False) -> FoundStep | None:
+    def find(self, call: Call, key: RequestKey, *, goes_live: bool = False) -> FoundStep | None:
         """Return the step that answers the call and how it was found, or None. Counts the call as issued.
 
-        `goes_live`: the model is asked anew if a tool's new result differs from the recording. `runs`: the call's function runs
-        by request, so that what it is set to shows in its result.
+        `goes_live`: the model is asked anew if a tool's new result differs from the recording.
         """
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
@@ -214,8 +213,6 @@ class Lookup:
         found = self._but_for_values_and_moments(following, call)
         if found is None and live is not None:
             found = self._but_for_values(following, live.tree, with_computed=True)
-        if found is None and runs and _but_for_settings(following.key) == _but_for_settings(key):
-            found = FoundStep(item=following)
         if found is None and self._carried and not (goes_live and call.kind is Kind.MODEL):
             found = self._but_for_results(following, call)
         return found
@@ -462,10 +459,6 @@ def _key(asked: Exchange | Call, ignore: tuple[str, ...], alias: Alias = str) ->
     request = asked.request
     transient = transient_fields(request)
     return request_key(asked.kind, asked.name, request, transient=transient, ignore=ignore, alias=alias)
-
-
-def _but_for_settings(key: RequestKey) -> list[tuple[str, str]]:
-    return [(name, text) for name, text in key.components if not name.startswith("settings.")]
 
 
 def _parsed(key: RequestKey) -> Iterator[tuple[str, Any]]:

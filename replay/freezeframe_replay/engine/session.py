@@ -200,8 +200,7 @@ class ReplaySession:
         frames = frames_of_program() if keeps else ()
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
-            goes_live, runs = self._policy.may_go_live(call.kind, call.name), self._anew.is_named(call)
-            found = self._lookup.find(request, key, goes_live=goes_live, runs=runs)
+            found = self._lookup.find(request, key, goes_live=self._policy.may_go_live(call.kind, call.name))
             outlived = None if found is None else self._lookup.outlived(found, request)
             self._note(call, None if outlived else found, frames)
             if found is None and self._is_beyond(call):
@@ -230,8 +229,7 @@ class ReplaySession:
         lookup = self._anew.lookup(around)
         key = lookup.key_of(call)
         with self._lock:
-            goes_live = self._policy.may_go_live(call.kind, call.name)
-            found = lookup.find(call, key, goes_live=goes_live, runs=self._anew.is_named(call))
+            found = lookup.find(call, key, goes_live=self._policy.may_go_live(call.kind, call.name))
             if found is None:
                 return self._leave_recording(call, self._anew.miss(call, key, around))
             runs = self._anew.is_run(found.item, call)

@@ -52,19 +52,13 @@ class ToolsAnew:
         self.ran: dict[int, str] = {}
         """Number of a step whose function ran -> ``tool refund``."""
 
-    def is_named(self, call: Call) -> bool:
-        """Return whether the call's function runs by its name, whether its code changed or not."""
-        return self._may_run(call) and call.name in self._policy.run_tools
-
     def is_run(self, item: Recorded, call: Call) -> bool:
         """Return whether the call's function runs."""
-        if self.is_named(call):
+        if call.kind not in _RUN or call.code is None or call.name in self._policy.skip_tools:
+            return False
+        if call.name in self._policy.run_tools:
             return True
-        changed = self._may_run(call) and self._policy.run_changed
-        return changed and compare_code(item.step.exchange.code, call.code)[0] is CodeIs.CHANGED
-
-    def _may_run(self, call: Call) -> bool:
-        return call.kind in _RUN and call.code is not None and call.name not in self._policy.skip_tools
+        return self._policy.run_changed and compare_code(item.step.exchange.code, call.code)[0] is CodeIs.CHANGED
 
     def begin(self, item: Recorded) -> None:
         """Let a step's function run."""

@@ -132,10 +132,10 @@ class LeftBehind:
             return "value", (kind, value)
         if issubclass(kind, _GROWING):
             return self._picture(name, value, how)
-        if is_own(kind) or kind is threading.local:
-            held: dict[str, Any] = {**slots_of(value), **getattr(value, "__dict__", {})}
+        if _is_own(kind) or kind is threading.local:
+            held: dict[str, Any] = {**_slots(value), **getattr(value, "__dict__", {})}
             deeper = self._for_run and depth < _MAX_DEPTH and len(held) <= _MAX_ATTRIBUTES
-            kept = [key for key in list(held) if _is_plain(held[key]) or (deeper and is_own(type(held[key])))]
+            kept = [key for key in list(held) if _is_plain(held[key]) or (deeper and _is_own(type(held[key])))]
             return "object", [(key, self._mark(f"{name}.{key}", held[key], depth=depth + 1)) for key in kept]
         if self._for_run and (found := _grows(value)) is not None:
             return "object", [(key, self._picture(f"{name}.{key}", each, "")) for key, each in found.items()]
@@ -157,7 +157,7 @@ class LeftBehind:
         return "picture", (size, data)
 
 
-def slots_of(value: Any) -> dict[str, Any]:
+def _slots(value: Any) -> dict[str, Any]:
     """Return the slot values of an application's object."""
     names = (name for base in type(value).__mro__ for name in vars(base).get("__slots__", ()) if isinstance(name, str))
     return {name: getattr(value, name) for name in names if name not in _ATTRIBUTES and hasattr(value, name)}
@@ -206,7 +206,7 @@ def _holds(value: Any, result: object) -> bool:
         return len(value) <= _MAX_ITEMS and any(item is result for item in value.values())
     if issubclass(kind, list | deque):
         return len(value) <= _MAX_ITEMS and any(item is result for item in value)
-    return is_own(kind) and any(item is result for item in list(getattr(value, "__dict__", {}).values()))
+    return _is_own(kind) and any(item is result for item in list(getattr(value, "__dict__", {}).values()))
 
 
 def _is_plain(value: object) -> bool:
@@ -289,7 +289,7 @@ class _Search:
     def _follow(self, owner: type, names: set[str]) -> None:
         """Follow the methods of a class that code names, and note its data."""
         for base in owner.__mro__:
-            if is_own(base):
+            if _is_own(base):
                 held = _held(vars(base), names)
                 methods = {name: plain_function(value, replayed=self._for_run) for name, (value, _) in held.items()}
                 self._waiting += [(method, owner) for method in methods.values() if method is not None]
@@ -359,8 +359,7 @@ def plain_function(value: Any, *, replayed: bool = False) -> FunctionType | None
     return None
 
 
-def is_own(cls: type) -> bool:
-    """Return whether a class is of the application."""
+def _is_own(cls: type) -> bool:
     return _is_module_own(cls.__module__)
 
 

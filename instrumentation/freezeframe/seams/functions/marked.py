@@ -14,7 +14,7 @@ from freezeframe._guard import guard
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.given import watch_call
 from freezeframe.seams.functions.left_behind import RECORDED, LeftBehind
-from freezeframe.seams.functions.settings import settings_behind, with_settings
+from freezeframe.seams.functions.settings import with_settings
 from freezeframe.seams.recorder import switch
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
@@ -70,8 +70,9 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
         arguments = body = bind(args, kwargs)
-        with guard("functions.settings"):
-            arguments = with_settings(body, settings_behind(function, args[0] if bind.drops_self and args else None))
+        if kind is Kind.RETRIEVAL and bind.drops_self and args:
+            with guard("functions.settings"):
+                arguments = with_settings(body, args[0])
         changed = None
         if plain is not None and switch.recorder() is not None:
             with guard("functions.given"):
