@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from pathlib import Path
@@ -204,6 +205,23 @@ def test_code_that_is_not_what_its_file_holds_by_now_has_no_digest(tmp_path: Pat
     code = code_of([held["refund"]])
     assert code is not None
     assert (code.digest, Path(code.file).name, code.line) == ("", "shop.py", 1)
+
+
+def test_code_has_a_digest_if_another_thread_parses_at_the_same_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As CPython 3.11 fails then: garbage collection in one `ast.parse` let another thread begin one."""
+    failures = [SystemError("AST constructor recursion depth mismatch (before=57, after=225)")]
+    genuine = ast.parse
+
+    def parse(*given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return genuine(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "parse", parse)
+        found = digest(tmp_path, "refund")
+    assert found
+    assert failures == []
 
 
 def test_code_without_a_source_has_a_digest_of_its_byte_code() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe.context.accesses import UnrecordedAccess, shown_path
+from freezeframe.context.parsing import parse
 from freezeframe.context.program import SERVERS, is_worker, program_file, relative_path
 from freezeframe_schemas import near_types, values
 from freezeframe_schemas.gaps import NOT_REPEATED, OF_A_WORKER, Gap, GapKind
@@ -199,7 +200,7 @@ def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
     """Yield names that the entry point needs from a script's main guard, which a replay does not run."""
     try:
         source = decode_source(file.read_bytes())
-        tree, scopes = ast.parse(source), symtable.symtable(source, str(file), "exec").get_children()
+        tree, scopes = parse(source), symtable.symtable(source, str(file), "exec").get_children()
     except (OSError, SyntaxError, ValueError):
         return
     guards = _guards(tree)
@@ -301,7 +302,7 @@ def import_gaps(loaded: Iterable[UnrecordedAccess]) -> Iterator[Gap]:
 def _is_under_guard(file: str, line: int) -> bool:
     """Return whether a replay skips a line of the program's file; True in a notebook, which has no file."""
     try:
-        return _holds(_guards(ast.parse(Path(file).read_bytes())), line)
+        return _holds(_guards(parse(Path(file).read_bytes())), line)
     except (OSError, SyntaxError, ValueError):
         return True
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from freezeframe.context.parsing import parse
 from freezeframe.seams.unmarked.accesses import is_applications
 
 _MAX_PARTS: Final = 400
@@ -68,7 +69,7 @@ def _read(file: str, _mtime_ns: int, size: int) -> SourceFile | None:
         return None
     try:
         with io.open_code(file) as opened:  # past a replay's own `open`
-            return SourceFile(file, ast.parse(opened.read()))
+            return SourceFile(file, parse(opened.read()))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
