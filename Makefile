@@ -43,12 +43,12 @@ demo: setup-demo ## the whole story, on this machine, no API key: record a faili
 
 # Three rings. A test without a mark is fast; `long` ones run in `test-all`, and in `test` too if they are a `proof`.
 # The times are those of CONTRIBUTING.md and README.md.
-TIME_TEST := five minutes
-TIME_REST := about fourteen minutes
+TIME_TEST := five to seven minutes
+TIME_REST := 14 to 22 minutes
 PROOFS := not soak and (not long or proof)
 REST := long and not proof and not soak
 
-test: setup ## the fast tests and the proofs, five minutes (ARGS="-k replay" narrows them)
+test: setup ## the fast tests and the proofs, five to seven minutes (ARGS="-k replay" narrows them)
 	@echo "make test: the fast tests and the proofs, $(TIME_TEST) on two quiet cores; the percentage below is of their number"
 	$(PYTEST) -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(PROOFS)" $(ARGS)
 
