@@ -64,6 +64,7 @@ def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
     os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
     os.environ["FREEZEFRAME_SPOOL"] = "off"
+    os.environ["FREEZEFRAME_TERMINATE_TIMEOUT_S"] = "100"  # after two seconds, the default, a busy machine has not delivered
     os.environ["PYTHONHASHSEED"] = "0"  # a program of a test that makes a set would have the gap `hash_seed`
     os.environ["PYTEST_ADDOPTS"] = "-p no:langsmith_plugin -p no:faker"
 
