@@ -94,12 +94,14 @@ async def test_the_skill_leads_from_a_word_of_the_wrong_answer_to_a_test(theatre
 
         reader.begin("8", does="which other\n   recorded runs does the edit change?")
         await reader.call("save_dataset", directory="sets/week", since="3650d", limit=3)
-        assert "changed" in await reader.call("experiment", dataset="sets/week")
+        assert "changed" in await reader.call("experiment", dataset="sets/week", keep="right-order")
+        assert "right-order" in await reader.call("experiment_results", dataset="sets/week")
 
         reader.begin("To try", does="`fork` the run with that answer and `replay` the fork")
         await reader.call("fork", run=run, directory="forks/none", step=2, result=[])
         assert "step" in await reader.call("replay", run="forks/none")
-    named = {step: {*TOOL.findall(words)} - {"ok", "identical", "diverged", "incomparable"} for step, words in STEPS.items()}
+    no_tools = {"ok", "identical", "diverged", "incomparable", "keep"}
+    named = {step: {*TOOL.findall(words)} - no_tools for step, words in STEPS.items()}
     assert reader.called == {step: tools for step, tools in named.items() if tools}
     assert theatre.shop.calls() == before, "no tool of the agent was called"
     (old / saved).parent.mkdir(parents=True, exist_ok=True)
