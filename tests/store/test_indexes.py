@@ -49,7 +49,6 @@ def many(store: Store) -> Iterator[Store]:
         (f"SELECT cost_usd FROM model_calls WHERE trace_id = '{ID}'", "ix_trace"),
         (f"SELECT tool FROM tool_calls WHERE trace_id = '{ID}'", "ix_trace"),
         (f"SELECT level FROM readiness WHERE trace_id = '{ID}'", "ix_trace"),
-        (f"SELECT name, label FROM scores WHERE trace_id = '{ID}'", "ix_verdict"),
         (f"SELECT status, ms FROM runs WHERE trace_id = '{ID}'", "ix_trace"),
         ("SELECT DISTINCT trace_id FROM run_rows WHERE run_id = 'r7'", "ix_run"),  # as replay finds it
         ("SELECT trace_id FROM spans WHERE run_id = 'r7'", "ix_run"),

@@ -51,7 +51,6 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
     INDEX ix_user user_id TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX ix_session session_id TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX ix_response attributes['{RESPONSE_ID}'] TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX ix_verdict position(rest, '{EVALUATION_EVENT}') > 0 TYPE set(2) GRANULARITY 1,
     INDEX ix_start start_time TYPE minmax GRANULARITY 1
 ) ENGINE = {replacing}
 PARTITION BY (kept, toDate(run_hour))
