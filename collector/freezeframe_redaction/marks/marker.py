@@ -39,6 +39,16 @@ _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _NAME_OF_SEVERAL: Final = re.compile(r"[^\W\d_]{2,}(?: [^\W\d_]{2,})+")
 
 
+_SAME_SECRET_LENGTH: Final = 20
+"""Characters that two surrogates of one secret share: they are drawn from the whole secret, whatever its kind."""
+
+
+def is_same_secret(one: str, other: str) -> bool:
+    """Return whether two surrogates are of one secret, which redaction read as two kinds: by its form and by its key."""
+    drawn = [text[at : at + _SAME_SECRET_LENGTH] for text in (one, other) if (at := text.find("rDx")) >= 0]
+    return len(drawn) == 2 and drawn[0] == drawn[1] and len(drawn[0]) == _SAME_SECRET_LENGTH
+
+
 class Paired:
     """The surrogates that a replay without the key has paired with values, each with its class and text."""
 
