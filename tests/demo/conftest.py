@@ -16,6 +16,6 @@ def provider() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def shop(tmp_path: Path, provider: dict[str, str]) -> Iterator[Shop]:
-    """A shop at 3 PM, whose spans go nowhere: no one listens on the exporter's port."""
+    """A shop at 3 PM, whose agent's spans go nowhere."""
     with open_shop(tmp_path / "world", provider) as shop:
         yield shop

@@ -18,13 +18,14 @@ from freezeframe_schemas.run import build_run
 
 
 @pytest.fixture(scope="session")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+def theatre(tmp_path_factory: pytest.TempPathFactory, warm_server: str) -> Iterator[Theatre]:
     """Start the collector, the provider and the shop; let every variant of the agent answer once."""
     root = tmp_path_factory.mktemp("theatre")
     data, world = root / "data", root / "world"
     ports = [f"--{name}-port=0" for name in ("grpc", "http", "clickhouse", "replay")]
     subprocess.run([sys.executable, EXAMPLE / "world.py", world, "set", "3pm"], check=True)
     with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(sys, "executable", warm_server)
         freezeframe("up", *ports, data=data)
         stack.callback(freezeframe, "down", data=data, check=False)
         addresses = json.loads((data / "ports.json").read_text())

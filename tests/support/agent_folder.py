@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,16 +48,10 @@ class Project(Folder):
 
     def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line in the folder."""
-        return self.python("-c", COMMAND_LINE, *arguments, environ={**_warm_children(arguments), **(environ or {})})
+        return self.python("-c", COMMAND_LINE, *arguments, environ=environ)
 
     def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the folder's tests, without the plugins that they do not need."""
         return self.python(
             "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest", *arguments,
-            environ=_warm_children(arguments),
         )  # fmt: skip
-
-
-def _warm_children(arguments: Sequence[str]) -> Mapping[str, str]:
-    """Let what a command replays be started as the command is; `up` starts services, which have pids of their own."""
-    return {} if "up" in arguments else {"PYTHON_OF_TESTS": sys.executable}

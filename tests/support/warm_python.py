@@ -26,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -87,7 +88,7 @@ def serve(path: str) -> dict[str, Any]:
         for key, _ in watched.select():
             if key.fileobj is listener:
                 connection, _ = listener.accept()
-                program = _read_request(connection)
+                program = _read_request(connection, path)
                 if program is None:
                     connection.close()
                     continue
@@ -132,7 +133,7 @@ def _tell_of_ended(running: dict[int, socket.socket], watched: selectors.BaseSel
         connection.close()
 
 
-def _read_request(connection: socket.socket) -> dict[str, Any] | None:
+def _read_request(connection: socket.socket, path: str) -> dict[str, Any] | None:
     """Return what is to run; None if the process that asks was ended meanwhile."""
     head, streams, _, _ = socket.recv_fds(connection, _LENGTH.size, len(_STREAMS))
     length = _LENGTH.unpack(head)[0] if head else 0
@@ -144,7 +145,7 @@ def _read_request(connection: socket.socket) -> dict[str, Any] | None:
             os.close(stream)
         return None
     arguments, environment, cwd = marshal.loads(text)
-    return {"arguments": arguments, "environment": environment, "cwd": cwd, "streams": list(streams)}
+    return {"arguments": arguments, "environment": environment, "cwd": cwd, "streams": list(streams), "server": path}
 
 
 def _warm_up() -> None:
@@ -193,7 +194,8 @@ def become(program: dict[str, Any]) -> None:
     sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
     os.chdir(program["cwd"])
     arguments: list[str] = program["arguments"]
-    sys.executable = os.environ.pop("PYTHON_OF_TESTS", sys.executable)
+    if _starts_python(arguments):
+        sys.executable = str(Path(program["server"]).with_name("python"))
     sys.orig_argv[:] = [sys.executable, *arguments]
     script = not arguments[0].startswith("-")
     sys.argv[:] = arguments if arguments[0] != "-m" else arguments[1:]
@@ -216,6 +218,17 @@ def become(program: dict[str, Any]) -> None:
         exec(compile(arguments[1], "<string>", "exec"), main.__dict__)
     else:
         vars(runpy)["_run_module_as_main"](arguments[1])  # what ``-m`` itself calls
+
+
+def _starts_python(arguments: Sequence[str]) -> bool:
+    """Return whether the processes that a program starts are forks, too: replays of a command, a server or a session of pytest.
+
+    `up` starts services, which are known by pids of their own. An agent's processes are part of what a test records.
+    """
+    is_command = arguments[:2] == ["-m", "freezeframe._cli"] or (
+        arguments[0] == "-c" and "freezeframe_replay.cli" in arguments[1]
+    )
+    return arguments[:2] == ["-m", "pytest"] or (is_command and "up" not in arguments)
 
 
 def run_to_the_end(program: dict[str, Any]) -> NoReturn:
