@@ -12,7 +12,7 @@ import inspect
 import json
 import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -377,38 +377,46 @@ END: Final = "\n## Thirty situations\n"
 
 def coverage_section(checked: list[Checked]) -> str:
     """Return the section of the page that shows what of the recorded traffic replays, and through which client."""
-    by_client: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    same: Counter[tuple[str, str]] = Counter()
     for item in checked:
-        same = iter(item.same_requests)
-        for row in item.rows:
-            count = by_client[client_of(row).partition(",")[0], row["provider"]]
-            count["exchanges"] += 1
-            count["same"] += next(same, False)
-    rows: defaultdict[str, list[str]] = defaultdict(list)
-    for (client, provider), count in sorted(by_client.items()):
-        same = "" if count["same"] == count["exchanges"] else f" ({count['same']:,})"
-        rows[client].append(f"{provider} {count['exchanges']:,}{same}")
-    exchanges = sum(len(item.rows) for item in checked)
-    several = sum(len(item.rows) > 1 for item in checked)
-    missed = failures(checked)
-    replayed = len(checked) - len({line.partition(": ")[0] for line in missed})
+        same.update(_asked_by(row) for row, is_same in zip(item.rows, item.same_requests, strict=False) if is_same)
+    return section({item.file: item.rows for item in checked}, same, failures(checked))
+
+
+def section(
+    conversations: Mapping[str, list[Row]], same: Mapping[tuple[str, str], int] | None = None, missed: Sequence[str] = ()
+) -> str:
+    """Return the section of these conversations. `same`: requests as recorded, none left out of them if not given."""
+    exchanges = Counter(_asked_by(row) for rows in conversations.values() for row in rows)
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for (client, provider), count in sorted(exchanges.items()):
+        as_recorded = count if same is None else same[client, provider]
+        in_brackets = "" if as_recorded == count else f" ({as_recorded:,})"
+        lines[client].append(f"{provider} {count:,}{in_brackets}")
+    several = sum(len(rows) > 1 for rows in conversations.values())
+    replayed = len(conversations) - len({line.partition(": ")[0] for line in missed})
     return (
         "\n".join(
             [
                 BEGIN,
-                f"**{replayed:,} of {len(checked):,} conversations replay**, {several:,} of several calls:",
-                f"{exchanges:,} recorded HTTP exchanges (sources: `tests/data/exchanges/README.md`). The client asks with the",
+                f"**{replayed:,} of {len(conversations):,} conversations replay**, {several:,} of several calls:",
+                f"{sum(exchanges.values()):,} recorded HTTP exchanges (sources: `tests/data/exchanges/README.md`). "
+                "The client asks with the",
                 "recorded fields, the run is captured and frozen; then the server is gone and the same client asks again.",
                 "No divergence, every SDK result equal, every response in the same chunks. *httpx* sends the recorded",
                 "body as it is. In brackets: how many requests are as recorded, where today's SDK builds some otherwise.",
                 "",
-                *[f"* {client}: {', '.join(counts)}" for client, counts in rows.items()],
+                *[f"* {client}: {', '.join(counts)}" for client, counts in lines.items()],
                 "",
                 *[f"* {line}" for line in missed],
             ]
         ).rstrip("\n")
         + "\n"
     )
+
+
+def _asked_by(row: Row) -> tuple[str, str]:
+    return client_of(row).partition(",")[0], row["provider"]
 
 
 def page_with(section: str, text: str) -> str:
