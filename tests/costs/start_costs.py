@@ -53,7 +53,7 @@ def run(folder: str, program: str, more: dict[str, str]) -> dict[str, int]:
         RuntimeError: it fails.
     """
     with tempfile.TemporaryDirectory() as counts:
-        ours = {"FREEZEFRAME_CACHE": folder, "PYTHONPATH": str(COUNTED), "COUNT_PROCESSES_INTO": counts}
+        ours = {"PYTHONPATH": str(COUNTED), "COUNT_PROCESSES_INTO": counts}
         environ = {**os.environ, **ours, **more}
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=400, check=False)
