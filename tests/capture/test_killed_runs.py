@@ -270,8 +270,8 @@ def test_a_run_is_known_from_its_beginning_and_its_entry_span_takes_the_place_of
 ) -> None:
     process = stored_agent.hang(RUN)
     assert process.poll() is None
-    [[trace_id, *told]] = stored_agent.rows("trace_id, status, name, entry_target, toUInt32(spans), input")
-    assert told == ["unfinished", "answer", "__main__:answer", 2, '{"args": [], "kwargs": {"question": "where?"}}']
+    [[trace_id, *rest]] = stored_agent.rows("trace_id, status, name, entry_target, toUInt32(spans), input")
+    assert rest == ["unfinished", "answer", "__main__:answer", 2, '{"args": [], "kwargs": {"question": "where?"}}']
     assert f"{trace_id}  unfinished" in stored_agent.say(capsys, "show", trace_id)
     assert stored_agent.rows("name, toUInt32(exchanges)", "unfinished_runs") == [["answer", 2]]
     stored_agent.provider.answers.set()
@@ -295,8 +295,8 @@ def test_a_run_that_was_killed_is_unfinished_wherever_it_is_shown(
     stored_agent: StoredAgent, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored_agent.hang(RUN).kill()
-    [[trace_id, *told]] = stored_agent.rows("trace_id, status, name, toUInt32(spans)")
-    assert told == ["unfinished", "answer", 2]
+    [[trace_id, *rest]] = stored_agent.rows("trace_id, status, name, toUInt32(spans)")
+    assert rest == ["unfinished", "answer", 2]
     failed = stored_agent.say(capsys, "runs", "--failed")
     assert any(line.startswith(trace_id[:8]) and line.endswith("unfinished") for line in failed.splitlines())
     shown = stored_agent.say(capsys, "show", trace_id)

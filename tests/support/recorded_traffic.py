@@ -379,7 +379,7 @@ def coverage_section(checked: list[Checked]) -> str:
     """Return the section of the page that shows what of the recorded traffic replays, and through which client."""
     same: Counter[tuple[str, str]] = Counter()
     for item in checked:
-        same.update(_asked_by(row) for row, is_same in zip(item.rows, item.same_requests, strict=False) if is_same)
+        same.update(_client_and_provider(row) for row, is_same in zip(item.rows, item.same_requests, strict=False) if is_same)
     return section({item.file: item.rows for item in checked}, same, failures(checked))
 
 
@@ -387,7 +387,7 @@ def section(
     conversations: Mapping[str, list[Row]], same: Mapping[tuple[str, str], int] | None = None, missed: Sequence[str] = ()
 ) -> str:
     """Return the section of these conversations. `same`: requests as recorded, none left out of them if not given."""
-    exchanges = Counter(_asked_by(row) for rows in conversations.values() for row in rows)
+    exchanges = Counter(_client_and_provider(row) for rows in conversations.values() for row in rows)
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for (client, provider), count in sorted(exchanges.items()):
         as_recorded = count if same is None else same[client, provider]
@@ -415,7 +415,7 @@ def section(
     )
 
 
-def _asked_by(row: Row) -> tuple[str, str]:
+def _client_and_provider(row: Row) -> tuple[str, str]:
     return client_of(row).partition(",")[0], row["provider"]
 
 
