@@ -41,12 +41,8 @@ def _redact(value: Any) -> object:
     return Redactor(POLICY, KEY).redact(value)
 
 
-def _redact_span(span: SpanRecord) -> object:
-    return Redactor(POLICY, KEY).redact_span(span)
-
-
 def _redact_span_twice(span: SpanRecord) -> object:
-    """The second time its texts are recalled."""
+    """The second time, a small part of the whole, its texts are recalled."""
     redactor = Redactor(POLICY, KEY)
     return redactor.redact_span(span), redactor.redact_span(span)
 
@@ -62,13 +58,14 @@ def _alias(text: str) -> object:
     return Aliaser(POLICY, redacted.surrogates).alias(str(redacted.value))
 
 
-@pytest.fixture(autouse=True)
-def _what_there_is_already() -> Iterator[None]:
-    """Exclude what other tests left from the collections below: there are thousands, each through the whole heap."""
+@pytest.fixture(autouse=True, scope="module")
+def _what_there_is_already() -> None:
+    """Exclude what other tests left from the collections below: there are thousands, each through the whole heap.
+
+    It stays excluded afterwards, like all that tests/conftest.py excludes.
+    """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def _cost(work: Work, value: Any, runs: int) -> float:
@@ -218,17 +215,17 @@ def _base64(text: str) -> str:
 
 
 _TEXTS: dict[str, tuple[int, Make]] = {
-    "e-mails in a list": (2000, lambda n: json.dumps([f"mail {_mail(i)} x" for i in range(n)])),
+    "e-mails in a list": (1000, lambda n: json.dumps([f"mail {_mail(i)} x" for i in range(n)])),
     "the same e-mail in a list": (2000, lambda n: json.dumps(["mail jane@corp-mail.io x"] * n)),
     "e-mails in one text": (1500, lambda n: " ".join(map(_mail, range(n)))),
-    "e-mails in JSON in JSON": (1500, lambda n: json.dumps([json.dumps({"mail": _mail(i)}) for i in range(n)])),
+    "e-mails in JSON in JSON": (1000, lambda n: json.dumps([json.dumps({"mail": _mail(i)}) for i in range(n)])),
     "e-mails six JSONs deep": (40, lambda n: _wrapped(" ".join(map(_mail, range(n))), 6, lambda text: json.dumps([text]))),
-    "e-mails as keys": (1500, lambda n: json.dumps({_mail(i): i for i in range(n)})),
+    "e-mails as keys": (700, lambda n: json.dumps({_mail(i): i for i in range(n)})),
     "keys": (1500, lambda n: json.dumps({"k" + _letters(i): "a" for i in range(n)})),
     "repeated keys": (1500, lambda n: "{" + ",".join(f'"mail":"{_mail(i)}"' for i in range(n)) + "}"),
-    "names in a list": (500, lambda n: json.dumps([_person(i) for i in range(n)])),
+    "names in a list": (300, lambda n: json.dumps([_person(i) for i in range(n)])),
     "names in one text": (500, lambda n: " ".join(_person(i) for i in range(n))),
-    "names that begin alike": (500, lambda n: json.dumps([f"My name is Ann O'{_letters(i).title()}." for i in range(n)])),
+    "names that begin alike": (300, lambda n: json.dumps([f"My name is Ann O'{_letters(i).title()}." for i in range(n)])),
     "one name in a list": (1000, lambda n: json.dumps(["My name is Maria Kovalenko."] * n)),
     "names without spaces": (500, lambda n: json.dumps([f"我叫李{chr(0x4E00 + i)}。" for i in range(n)], ensure_ascii=False)),
     "numbers": (200, lambda n: json.dumps([{"phone": 4155552671 + i} for i in range(n)])),
@@ -250,18 +247,18 @@ _TEXTS: dict[str, tuple[int, Make]] = {
     "base64 in base64": (20, lambda n: _wrapped("jane@corp-mail.io " * n, 8, lambda text: _base64(f"x {text} y"))),
     "base64 of nothing": (20_000, lambda n: "A" * n),
     "a table": (300, lambda n: "name,mail\n" + "\n".join(f"Ann {_letters(i).title()},{_mail(i)}" for i in range(n))),
-    "a wide table": (500, lambda n: ",".join(["name"] * n) + "\n" + ",".join(["Maria Kovalenko"] * n)),
+    "a wide table": (300, lambda n: ",".join(["name"] * n) + "\n" + ",".join(["Maria Kovalenko"] * n)),
     "many tables": (200, lambda n: "name,phone\nMaria Kovalenko,+1 415 555 2671\n\n" * n),
     "many tables with rulers": (300, lambda n: "| name | phone |\n|---|---|\n| Maria Kovalenko | +1 415 555 2671 |\n\n" * n),
     "rulers": (1000, lambda n: "a | b\n" + "----+----\n" * n),
     "a long ruler": (20_000, lambda n: "a | b\n" + "-" * n + "+" + "-" * n + "x\n" * 20),
     "lines of JSON": (300, lambda n: "\n".join(json.dumps({"name": _letters(i).title(), "mail": _mail(i)}) for i in range(n))),
-    "private keys without an end": (1000, lambda n: "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * n),
+    "private keys without an end": (500, lambda n: "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * n),
     "tokens over lines": (1000, lambda n: "key=A1b2C3d4E5f6G7h8I9j0\nK1l2M3n4O5p6Q7r8 and\n" * n),
     "tokens over escaped lines": (1000, lambda n: "k A1b2C3d4E5f6\\nK1l2M3n4 " * n),
     "lines of tokens": (2000, lambda n: "A1b2C3d4E5f6G7h8I9j0\n" * n),
-    "a token on a long line": (10_000, lambda n: ("x " * n + "A1b2C3\n") * 3 + "D4e5F6\n" * n),
-    "encoded words": (1000, lambda n: "=?utf-8?Q?J=C3=B6rg_Keller?= " * n),
+    "a token on a long line": (5000, lambda n: ("x " * n + "A1b2C3\n") * 3 + "D4e5F6\n" * n),
+    "encoded words": (500, lambda n: "=?utf-8?Q?J=C3=B6rg_Keller?= " * n),
     "encoded words without an end": (5000, lambda n: "=?utf-8?Q?J=C3" * n),
     "a word": (50_000, lambda n: "a" * n),
     "a number": (20_000, lambda n: "1" * n),
@@ -278,21 +275,21 @@ _TEXTS: dict[str, tuple[int, Make]] = {
     ),
 }
 _VALUES: dict[str, tuple[int, Make]] = {
-    "a list": (1000, lambda n: tuple(map(_mail, range(n)))),
+    "a list": (500, lambda n: tuple(map(_mail, range(n)))),
     "a mapping": (500, lambda n: {f"k{i}": _mail(i) for i in range(n)}),
     "bytes": (1000, lambda n: b"\xff" + b"jane@corp-mail.io " * n),
 }
 _SPANS: dict[str, tuple[int, Make]] = {
-    "attributes": (800, lambda n: _span({f"a.{_letters(i)}": f"mail {_mail(i)}" for i in range(n)})),
-    "names of attributes": (1500, lambda n: _span({_mail(i): "x" for i in range(n)})),
-    "people in attributes": (700, lambda n: _span({f"a.{_letters(i)}": json.dumps({"text": _person(i)}) for i in range(n)})),
+    "attributes": (400, lambda n: _span({f"a.{_letters(i)}": f"mail {_mail(i)}" for i in range(n)})),
+    "names of attributes": (500, lambda n: _span({_mail(i): "x" for i in range(n)})),
+    "people in attributes": (300, lambda n: _span({f"a.{_letters(i)}": json.dumps({"text": _person(i)}) for i in range(n)})),
     "events": (
-        400,
+        200,
         lambda n: _span({}, tuple(Event(time_unix_nano=1, name=_mail(i), attributes={"x": _person(i)}) for i in range(n))),
     ),
     "chunks": (400, _streamed),
     "people in one body, words in the other": (
-        400,
+        200,
         lambda n: _span(
             {
                 genai.RESPONSE_BODY: json.dumps([_person(i) for i in range(n)]),
@@ -322,17 +319,16 @@ def test_no_text_takes_more_than_linear_time(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", _SPANS)
-@pytest.mark.parametrize("work", [_redact_span, _redact_span_twice])
-def test_no_span_takes_more_than_linear_time(name: str, work: Work) -> None:
+def test_no_span_takes_more_than_linear_time(name: str) -> None:
     size, make = _SPANS[name]
-    assert _is_linear(work, make, size)
+    assert _is_linear(_redact_span_twice, make, size)
 
 
 _GLUED: dict[str, tuple[int, Make]] = {
-    "one name, many words": (5000, lambda n: " ".join(f"Keller{_letters(i).title()}" for i in range(n))),
+    "one name, many words": (2500, lambda n: " ".join(f"Keller{_letters(i).title()}" for i in range(n))),
     "one name, many mentions in code": (5000, lambda n: "KellerGraph() " * n),
-    "one name in one word": (5000, lambda n: "Keller" * n),
-    "many names": (300, lambda n: "\n".join(f"{_person(i)}Status: open" for i in range(n))),
+    "one name in one word": (2500, lambda n: "Keller" * n),
+    "many names": (150, lambda n: "\n".join(f"{_person(i)}Status: open" for i in range(n))),
 }
 
 
