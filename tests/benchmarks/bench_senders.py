@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--policy", default="strict", help="of redaction")
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="bench-senders-"))
-    collector = CollectorProcess(directory / "data", policy=options.policy)
+    collector = CollectorProcess(directory / "data", policy=options.policy, readers=True)
     rows: list[dict[str, Any]] = []
     sent = 0
     try:

@@ -39,7 +39,7 @@ def test_a_span_goes_from_the_wire_to_sql_redacted(data: Path) -> None:
     """What was acked is in SQL after a flush, and no file of the data directory holds the e-mail address."""
     slowly = data.parent / "slowly.toml"
     slowly.write_text("wal.flush_interval_s = 60.0")
-    collector = CollectorProcess(data, "--config", str(slowly), policy="strict")
+    collector = CollectorProcess(data, "--config", str(slowly), policy="strict", readers=True)
     assert collector.post([span(1, text="write to jane.roe@example.com please")]).status_code == 200
     logged = b"".join(path.read_bytes() for path in (data / "wal").iterdir())
     assert b"write to " in logged
@@ -214,7 +214,7 @@ def test_kill_9_and_another_number_of_workers_on_the_same_ports(tmp_path: Path, 
 def _kill_again_and_again(data: Path, rounds: int, seed: int, *, changing: bool = False) -> int:
     """Play the rounds of one lane, look at what is stored in the end, and return how many kills there were.
 
-    `changing`: each collector has another number of workers than the one before, and its ports.
+    `changing`: each collector has another number of workers than the one before, and its ports; its readers keep none.
     """
     ports: tuple[str, ...] = ()
     chance = random.Random(seed)
@@ -224,7 +224,7 @@ def _kill_again_and_again(data: Path, rounds: int, seed: int, *, changing: bool 
     for number in range(rounds):
         workers = "2" if number % (2 if changing else 4) == (1 if changing else 3) else "1"
         environment = IN_A_HURRY | {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers}
-        collector = CollectorProcess(data, *ports, environment=environment)
+        collector = CollectorProcess(data, *ports, environment=environment, readers=changing)
         if changing:
             ports = ("--http-port", str(collector.ports["http"]), "--grpc-port", str(collector.ports["grpc"]))
         # An idle connection: the collector's end of it is closed first.

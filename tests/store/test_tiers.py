@@ -83,7 +83,7 @@ def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path,
     collector.flush()
     assert collector.stop() == 0
 
-    collector = CollectorProcess(data, environment=environment(cold, 3))
+    collector = CollectorProcess(data, environment=environment(cold, 3), readers=True)  # they name the disks
     while still_hot(collector):  # the engine moves in its own time, table by table; the test's time limit bounds it
         time.sleep(0.05)
     assert set(disks(collector)) == {"cold", "hot"}
@@ -95,7 +95,7 @@ def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path,
     assert [int(age) > 3 for _, age in found] == [False, False, True, True]
     assert collector.stop() == 0
 
-    again = CollectorProcess(data)  # the option is gone, the days stay where they are
+    again = CollectorProcess(data, readers=True)  # the option is gone, the days stay where they are
     assert again.post([run_of(5, days_ago=30)]).status_code == 200
     again.flush()
     texts = again.rows("SELECT uniqExact(trace_id), countIf(body LIKE '%and so on%') FROM freezeframe.contents")

@@ -28,6 +28,7 @@ from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
 COMMAND = [sys.executable, "-m", "freezeframe_collector"]  # Python itself, also where `warm_python` stands in for it
+_ANSWERS_ITSELF = str(Path(__file__).with_name("readers_here.py"))
 PROTOBUF = {"content-type": "application/x-protobuf"}
 RESOURCE, SCOPE = Resource(attributes={"service.name": "orders"}), Scope(name="test")
 
@@ -60,9 +61,17 @@ class CollectorProcess:
     """A collector process over a data directory, on free ports; a fork of `warm_python` if the test's module asks for that.
 
     It finds tables and a key there already: to make the tables takes most of a second. `freezeframe up` makes both itself.
+    It answers statements in its own process, unless the test is about a collector with `readers`.
     """
 
-    def __init__(self, data: Path, *arguments: str, policy: str = "off", environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *arguments: str,
+        policy: str = "off",
+        environment: Mapping[str, str] | None = None,
+        readers: bool = False,
+    ) -> None:
         self.data = data
         ports = data / "ports.json"
         ports.unlink(missing_ok=True)
@@ -72,7 +81,8 @@ class CollectorProcess:
             shutil.copytree(_empty_store(), data / "store", symlinks=True)
         self.stderr = (data / "stderr.txt").open("ab")
         free_ports = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
-        command = [sys.executable, *COMMAND[1:], "--data", str(data), *free_ports, *arguments]
+        program = COMMAND[1:] if readers else [_ANSWERS_ITSELF]
+        command = [sys.executable, *program, "--data", str(data), *free_ports, *arguments]
         # Compiling the strict policy takes seconds: only the test of redaction needs it.
         # Senders of most tests are other people's SDKs and raw sockets: tests/collector/test_tokens.py is about the token.
         settings = {"REDACTION__POLICY": policy, "AUTH__OPEN_SENDERS": "true"}
