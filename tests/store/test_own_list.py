@@ -10,11 +10,12 @@ from dataclasses import asdict, replace
 
 import pytest
 from handmade_runs import make_run, model_call, tool_call
+from readers_here import ReadersHere
 
 from freezeframe_collector.facade import own_statements
 from freezeframe_collector.facade.own_statements import run_list_requested
 from freezeframe_collector.facade.protocol import QueryRequest
-from freezeframe_collector.readers.client import Reader, ReaderHost
+from freezeframe_collector.readers.client import Reader
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.run_list import RunQuery, find_runs
 from freezeframe_replay.sources.store import RUN_COLUMNS, open_runs
@@ -110,10 +111,10 @@ def recorded() -> list[SpanRecord]:
 
 
 @pytest.mark.long
-def test_the_list_is_the_same_with_and_without_a_reader(store: Store, reader_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For each facet, order and place; and no reader is taken for it."""
     store.insert(recorded(), token="own-list")
-    runs = open_runs(reader_url)
+    runs = open_runs(facade_url)
     service = {"service": "own-list"}
     first = find_runs(runs, RunQuery(chosen=service))
     assert first.total == 12
@@ -135,13 +136,13 @@ def test_the_list_is_the_same_with_and_without_a_reader(store: Store, reader_url
         RunQuery(chosen={**service, "user": "nobody"}),
     ]
     taken: list[int] = []
-    take = ReaderHost.take
+    take = ReadersHere.take
 
-    def counted(self: ReaderHost) -> Reader:
+    def counted(self: ReadersHere) -> Reader:
         taken.append(1)
         return take(self)
 
-    monkeypatch.setattr(ReaderHost, "take", counted)
+    monkeypatch.setattr(ReadersHere, "take", counted)
     by_itself = [find_runs(runs, query) for query in queries]
     assert not taken
 
@@ -155,19 +156,19 @@ def test_the_list_is_the_same_with_and_without_a_reader(store: Store, reader_url
 
 
 @pytest.mark.long
-def test_what_the_commands_ask_of_runs_needs_no_reader(store: Store, reader_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_commands_ask_of_runs_needs_no_reader(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest runs, failed ones, those since a time, a tenant's, a whole run, and whether it is settled."""
     spans = recorded()
     store.insert(spans, token="own-list")
     taken: list[int] = []
-    take = ReaderHost.take
+    take = ReadersHere.take
 
-    def counted(self: ReaderHost) -> Reader:
+    def counted(self: ReadersHere) -> Reader:
         taken.append(1)
         return take(self)
 
-    monkeypatch.setattr(ReaderHost, "take", counted)
-    runs, of_tenant = open_runs(reader_url), open_runs(reader_url, tenant="tenant-1")
+    monkeypatch.setattr(ReadersHere, "take", counted)
+    runs, of_tenant = open_runs(facade_url), open_runs(facade_url, tenant="tenant-1")
     long_ago = dt.datetime(1969, 1, 1, tzinfo=dt.UTC)
     newest = runs.list_runs(3)
     asked = [

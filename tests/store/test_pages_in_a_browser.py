@@ -392,12 +392,13 @@ def test_everything_can_be_read(pages: Pages) -> None:
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     told = "found.violations.map(item => [item.id, item.nodes[0].html, item.nodes[0].failureSummary])"
     scan = f"(async () => {{ const found = await axe.run(RULES); return {told}; }})()"
-    contrast = scan.replace("RULES", "{runOnly: ['color-contrast']}")  # the rest is the same in each colour
-    scan = scan.replace("RULES", "")
+    told_of = "resultTypes: ['violations']"  # a selector for each part without a fault is most of the work
+    contrast = scan.replace("RULES", f"{{runOnly: ['color-contrast'], {told_of}}}")  # the rest is the same in each colour
+    scan = scan.replace("RULES", f"{{{told_of}}}")
     fits = "document.documentElement.scrollWidth <= innerWidth"
     loaded = "performance.getEntriesByType('resource').length"
     # axe-core takes seconds for two hundred rows that are all made alike
-    alike = "document.querySelectorAll(':is(tr, li, option, code):nth-of-type(n + 13)').forEach((part) => part.remove())"
+    alike = "document.querySelectorAll(':is(tr, li, option, code):nth-of-type(n + 7)').forEach((part) => part.remove())"
 
     def check(screen: str) -> None:
         assert pages.browser.run(loaded) == 0, screen
