@@ -89,7 +89,7 @@ class Played:
 
 def _environment() -> dict[str, str]:
     """An environment as on a machine that knows neither provider nor shop."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(Path(sys.prefix, "bin")), os.environ["PATH"]])
     return {
         **os.environ,
         "PATH": path,
@@ -112,7 +112,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 @pytest.fixture
-def old_code(played: Played) -> Played:
+def old_code(played: Played, warm_python: None) -> Played:
     """The played demo with the agent's code as it was recorded, without the fix."""
     subprocess.run(["git", "checkout", "-q", "--", "tools.py"], cwd=played.bot, check=True)
     return played

@@ -18,17 +18,18 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long  # each command is a process
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each command is a process
 
 NOT_RUN = {"coding-agents", "prove-a-fix"}
 """The first is of programs that are not here, and `tests/collector/test_coding_agents.py` plays what they send. The second
 is followed by `tests/e2e/test_worked_fixes.py`."""
 GUIDES = [page for page in sorted((Path(__file__).parents[2] / "docs" / "guides").glob("*.md")) if page.stem not in NOT_RUN]
 PROGRAMS = {
-    "freezeframe": [sys.executable, "-m", "freezeframe._cli"],
-    "python": [sys.executable],
-    "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest"],
+    "freezeframe": ["-m", "freezeframe._cli"],
+    "python": [],
+    "pytest": ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest"],
 }
+"""Program -> the arguments of Python that start it."""
 
 
 @dataclass(kw_only=True)
@@ -60,13 +61,19 @@ def typed(block: str) -> list[Typed]:
 def run(command: Typed, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command.line)
     environment = {**os.environ, "COLUMNS": "140", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    environment["PATH"] = os.pathsep.join([str(Path(sys.prefix, "bin")), environment["PATH"]])
     while "=" in words[0]:
         name, _, value = words.pop(0).partition("=")
         environment[name] = value
     assert words[0] in PROGRAMS, command.line
     return subprocess.run(
-        [*PROGRAMS[words[0]], *words[1:]], cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
+        [sys.executable, *PROGRAMS[words[0]], *words[1:]],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
     )
 
 

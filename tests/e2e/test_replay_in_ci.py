@@ -43,11 +43,11 @@ echo "$@" >>"$GH_CALLS"
 case "$*" in *--paginate*) cat "$GH_EXISTING" ;; esac
 """
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(warm_python: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository of an agent with a fixture of its run, and one that was never redacted outside of the folder of fixtures."""
     folder = tmp_path_factory.mktemp("agent")
     (folder / "agent.py").write_text(AGENT)
@@ -61,7 +61,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_shell(folder: Path, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}:{folder / 'bin'}:/usr/bin:/bin"
+    path = f"{Path(sys.executable).parent}:{Path(sys.prefix, 'bin')}:{folder / 'bin'}:/usr/bin:/bin"
     compiled = Path.home() / ".cache" / "freezeframe"  # compiling the patterns of a policy anew takes six seconds
     environment = {"PATH": path, "HOME": str(folder), "FREEZEFRAME_CACHE": str(compiled)} | variables
     return subprocess.run(

@@ -37,6 +37,8 @@ from typing import Any, Final, NoReturn
 _LENGTH: Final = struct.Struct("!i")
 _STREAMS: Final = (0, 1, 2)
 _ASK: Final = Path(__file__).with_name("ask_warm_python.py").resolve()
+_COMMANDS: Final = {"freezeframe": "freezeframe._cli", "pytest": "pytest"}
+"""Command -> the module that it runs."""
 _STAND_IN: Final = """\
 #!/bin/sh
 case "$1" in
@@ -49,7 +51,7 @@ _NOBODY: Final = "http://127.0.0.1:9/v1"
 
 
 class WarmPython:
-    """The server, and the executable that stands in for Python."""
+    """The server, and the executable that stands in for Python, in a folder with commands that are forked, too."""
 
     def __init__(self, folder: Path) -> None:
         self.executable = str(folder / "python")
@@ -57,9 +59,13 @@ class WarmPython:
         self._server: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> WarmPython:
-        script = Path(self.executable)
-        script.write_text(_STAND_IN.format(python=sys.executable, ask=f"-IS {_ASK} {self._socket}"))
-        script.chmod(0o755)
+        ask = f"-IS {_ASK} {self._socket}"
+        texts = {name: f'#!/bin/sh\nexec {sys.executable} {ask} -m {module} "$@"\n' for name, module in _COMMANDS.items()}
+        texts |= dict.fromkeys(("python", "python3"), _STAND_IN.format(python=sys.executable, ask=ask))
+        for name, text in texts.items():
+            script = Path(self.executable).with_name(name)
+            script.write_text(text)
+            script.chmod(0o755)
         self._server = subprocess.Popen([sys.executable, __file__, self._socket], stdout=subprocess.PIPE)
         assert self._server.stdout is not None
         assert self._server.stdout.readline() == b"ready\n", "the warm Python did not start"
