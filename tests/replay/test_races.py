@@ -371,18 +371,15 @@ every_program = pytest.mark.parametrize(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.soak)])
 @every_program
-def test_the_race_ends_as_it_did_every_time(program: Program, rules: Mapping[str, tuple[str, ...]], times: int) -> None:
+def test_the_race_ends_as_it_did_every_time_and_another_last_prompt_is_never_identical(
+    program: Program, rules: Mapping[str, tuple[str, ...]], times: int
+) -> None:
     fixture, outcome, url = record(program, rules)
     for _ in range(times):
         report, again = replay(program, fixture, url)
         assert report.divergences == ()
         assert again == outcome
         assert len(report.served) == report.steps > 0
-
-
-@every_program
-def test_another_last_prompt_is_never_identical(program: Program, rules: Mapping[str, tuple[str, ...]]) -> None:
-    fixture, _, url = record(program, rules)
     report, _ = replay(program, fixture, url, changed=True)
     assert verdict(report) is not Verdict.IDENTICAL
     assert report.first is not None

@@ -9,9 +9,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import anthropic
-import openai
-
 from freezeframe.seams import Call
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas import values
@@ -48,6 +45,8 @@ def _tool(session: ReplaySession, name: str, arguments: Mapping[str, Any], call_
 
 def by_chat(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed: bool) -> str:
     """Run the agent on OpenAI's chat completions."""
+    import openai
+
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
     messages: list[Any] = [{"role": "system", "content": asked["system"]}] if asked["system"] else []
     messages += [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
@@ -69,6 +68,8 @@ def by_chat(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed
 
 def by_responses(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed: bool) -> str:
     """Run the agent on OpenAI's Responses."""
+    import openai
+
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
     items: list[Any] = [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
     system: Any = asked["system"] or openai.NOT_GIVEN
@@ -90,6 +91,8 @@ def by_responses(url: str, session: ReplaySession, asked: dict[str, Any], *, str
 
 def by_messages(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed: bool) -> str:
     """Run the agent on Anthropic's messages."""
+    import anthropic
+
     client = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
     messages: list[Any] = [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
     system: Any = asked["system"] or anthropic.NOT_GIVEN

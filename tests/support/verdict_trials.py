@@ -33,6 +33,7 @@ from warm_python import WarmPython
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.report_text import report_text
+from freezeframe_replay.sources.run_list import RunQuery, find_runs
 from freezeframe_replay.sources.store import RunRow, RunStore, open_runs
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.lifecycle import RunStatus
@@ -121,7 +122,7 @@ class Stage:
             self._recorded[_service(agent)] = build_run(self.store.load_spans(chosen.trace_id))
 
     def _whole_runs(self, agent: Agent) -> list[RunRow]:
-        rows = self.store.list_runs(where="service = {name:String}", parameters={"name": _service(agent)})
+        rows = find_runs(self.store, RunQuery(chosen={"service": _service(agent)})).rows  # needs no reader's process
         return [row for row in rows if row.status != RunStatus.UNFINISHED]
 
     def _run(self, agent: Agent) -> None:
@@ -232,19 +233,19 @@ def named_reason(run: Run) -> str:
 
 
 @contextmanager
-def open_stage(folder: Path) -> Generator[Stage]:
-    """Start everything, and end it."""
+def open_stage(folder: Path, python: str = "") -> Generator[Stage]:
+    """Start everything, and end it. `python`: the executable of a warm Python that runs already."""
     with ExitStack() as stack:
         _commit(folder)
-        warm = stack.enter_context(WarmPython(folder))
+        python = python or stack.enter_context(WarmPython(folder)).executable
         provider = stack.enter_context(ChancyProvider())
         # The name is the one in which a replay looks for the keys, from a program's folder upwards.
         collector = CollectorProcess(folder / ".freezeframe", policy="strict")
         stack.callback(collector.stop)
         store = open_runs(collector.store_url)
         stack.callback(store.close)
-        stack.enter_context(mock.patch.object(sys, "executable", warm.executable))  # what `reenact` starts
-        yield Stage(folder=folder, provider=provider, collector=collector, store=store, python=warm.executable)
+        stack.enter_context(mock.patch.object(sys, "executable", python))  # what `reenact` starts
+        yield Stage(folder=folder, provider=provider, collector=collector, store=store, python=python)
 
 
 def _commit(folder: Path) -> None:
