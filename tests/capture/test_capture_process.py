@@ -18,7 +18,10 @@ from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
 from freezeframe_schemas.span import SpanRecord, StatusCode
 
-pytestmark = pytest.mark.long  # each test starts a process
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts a process
+
+FREEZEFRAME = str(Path(sys.executable).parent / "freezeframe")
+"""The command, as it is installed."""
 
 ASK = """
 import os, sys, httpx
@@ -72,6 +75,7 @@ def project(tmp_path: Path, provider: Provider) -> Project:
 
 
 @pytest.mark.proof
+@pytest.mark.usefixtures("fresh_python")
 def test_a_plain_script_is_one_run(project: Project) -> None:
     project.write("import freezeframe; freezeframe.instrument()\nprint(ask('one'), ask('two'))\n")
     done = project.python("agent.py", "--fast")
@@ -84,6 +88,7 @@ def test_a_plain_script_is_one_run(project: Project) -> None:
     assert run.gaps == ()
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_what_the_script_prints_is_its_own(project: Project) -> None:
     """It holds no warning from freezeframe, with every warning shown; Python 3.13 once warned of a coroutine not awaited."""
     project.write("import freezeframe; freezeframe.instrument(); print(ask('hi'))")
@@ -120,10 +125,10 @@ def test_what_a_script_with_marked_runs_calls_outside_of_them_says_that_little_w
 
 
 @pytest.mark.proof("command run")
+@pytest.mark.usefixtures("fresh_python")
 def test_the_run_command_captures_a_program_that_knows_nothing_of_us(project: Project) -> None:
     project.write("print(ask('one'))\n")
-    freezeframe = str(Path(sys.executable).parent / "freezeframe")
-    done = project.start(freezeframe, "run", "--", sys.executable, "agent.py")
+    done = project.start(FREEZEFRAME, "run", "--", sys.executable, "agent.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Answer 1")
     [run] = project.runs
@@ -133,8 +138,7 @@ def test_the_run_command_captures_a_program_that_knows_nothing_of_us(project: Pr
 
 def test_the_run_command_leaves_marked_runs_as_they_are(project: Project) -> None:
     project.write("import freezeframe\n@freezeframe.run\ndef handle(text): return ask(text)\nprint(handle('one'))\n")
-    freezeframe = str(Path(sys.executable).parent / "freezeframe")
-    done = project.start(freezeframe, "run", "--", sys.executable, "agent.py")
+    done = project.start(FREEZEFRAME, "run", "--", sys.executable, "agent.py")
     assert done.returncode == 0, done.stderr
     assert [(run.entry.kind, run.entry.target, len(run.exchanges)) for run in project.runs] == [
         (EntryKind.FUNCTION, "__main__:handle", 1)
@@ -142,17 +146,15 @@ def test_the_run_command_leaves_marked_runs_as_they_are(project: Project) -> Non
 
 
 def test_the_run_command_gives_the_programs_exit_code(project: Project) -> None:
-    freezeframe = str(Path(sys.executable).parent / "freezeframe")
-    assert project.start(freezeframe, "run", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
-    assert project.start(freezeframe, "run", "--", "no-such-command").returncode == 127
-    assert project.start(freezeframe, "run").returncode == 2
+    assert project.start(FREEZEFRAME, "run", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    assert project.start(FREEZEFRAME, "run", "--", "no-such-command").returncode == 127
+    assert project.start(FREEZEFRAME, "run").returncode == 2
 
 
 def test_another_sitecustomize_still_runs(project: Project) -> None:
     (project.path / "site").mkdir()
     (project.path / "site" / "sitecustomize.py").write_text("print('the other ran')\n")
-    freezeframe = str(Path(sys.executable).parent / "freezeframe")
-    done = project.start(freezeframe, "run", "--", sys.executable, "-c", "print('main')", PYTHONPATH=str(project.path / "site"))
+    done = project.start(FREEZEFRAME, "run", "--", sys.executable, "-c", "print('main')", PYTHONPATH=str(project.path / "site"))
     assert done.stdout.splitlines()[-2:] == ["the other ran", "main"]
 
 
@@ -190,6 +192,7 @@ def test_os_exit_delivers_what_is_queued_in_a_forked_child_and_in_its_parent(pro
     assert (sorted(asked), run.entry.error) == (["child", "parent"], None)
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_a_child_forked_while_the_export_thread_imports_delivers_its_spans(project: Project) -> None:
     """Half a module, which no thread of the child finishes, cannot be imported there."""
     (project.path / "slow.py").write_text(
@@ -307,6 +310,7 @@ def test_the_environment_of_the_process_is_on_every_span(project: Project) -> No
     assert {"openai", "httpx", "freezeframe"} <= set(packages)
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_importing_freezeframe_loads_nothing_heavy(project: Project) -> None:
     heavy = [
         "opentelemetry.sdk",
@@ -323,6 +327,7 @@ def test_importing_freezeframe_loads_nothing_heavy(project: Project) -> None:
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_instrument_imports_no_library_that_the_program_did_not(project: Project) -> None:
     heavy = ["openai", "anthropic", "httpx", "httpx2", "requests", "aiohttp", "langchain_core", "agents", "chdb"]
     code = f"import freezeframe, sys; freezeframe.instrument(); print([m for m in {heavy!r} if m in sys.modules])"

@@ -294,6 +294,7 @@ def test_a_new_sleep_uses_up_a_budget_of_time(tmp_path: Path) -> None:
 
 
 def test_a_new_loop_that_waits_for_the_clock_ends(tmp_path: Path) -> None:
-    fixture = record(tmp_path, BUDGET.replace("MORE", "pass"))
-    polls = BUDGET.replace("MORE", "end = time.monotonic() + 0.1\n    while time.monotonic() < end: pass")
+    budget = BUDGET.replace("0.28", "0.45").replace("sleep(0.1)", "sleep(0.3)")  # two calls: each wait spins for seconds
+    fixture = record(tmp_path, budget.replace("MORE", "pass"))
+    polls = budget.replace("MORE", "end = time.monotonic() + 0.3\n    while time.monotonic() < end: pass")
     assert line(fixture, tmp_path, polls).startswith("REPLAY-103")
