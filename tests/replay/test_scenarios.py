@@ -411,7 +411,7 @@ def replay(scenario: Scenario, fixture: Fixture, url: str, *, changed: bool = Fa
     return session.report(), outcome, world
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.soak)])
 @every_scenario
 def test_the_scenario_is_re_enacted_exactly_every_time(scenario: Scenario, times: int) -> None:
     case = SCENARIOS[scenario]
@@ -491,7 +491,7 @@ def test_fifty_identical_concurrent_calls_each_get_their_own_answer(count: int) 
 
     fixture, outcome, world = record(many)
     assert len(set(outcome)) == count
-    for _ in range(5):
+    for _ in range(2):
         report, again, _ = replay(many, fixture, world.url)
         assert verdict(report) is Verdict.IDENTICAL
         assert again == outcome
