@@ -29,7 +29,7 @@ from running_collector import CollectorProcess
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "otlp").glob("*/*.pb"))
 LONG_S = float(os.environ.get("FREEZEFRAME_FUZZ_S", "0"))
-ROUNDS = 40
+ROUNDS = 24
 MAX_MB = 3_000
 """What docs/operate/collector.md allows an owner with two workers: the engine's 2 GB, and the bounded parts."""
 COMPRESSORS = {"identity": bytes, "gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}

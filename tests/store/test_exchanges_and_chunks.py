@@ -146,7 +146,7 @@ DOCUMENTS = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(DOCUMENTS, st.booleans())
 def test_whatever_a_retriever_gives_its_chunks_are_rows_in_order(
     own: Store, documents: list[dict[str, Any]], ascii_only: bool

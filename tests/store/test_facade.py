@@ -6,9 +6,11 @@ import base64
 import gzip
 import http.client
 import json
+import select
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -179,7 +181,7 @@ def test_an_error_after_the_first_bytes_is_framed_in_the_body(reader_url: str) -
 
 def test_a_reader_that_goes_away_leaves_the_others_unharmed(reader_url: str) -> None:
     parts = urlsplit(reader_url)
-    for _ in range(12):
+    for _ in range(6):  # four at a time
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
         connection.request("POST", "/", body=b"SELECT number FROM numbers(20000000) FORMAT TSV")
         connection.getresponse().read(1000)
@@ -191,12 +193,12 @@ def test_many_readers_at_once(reader_url: str) -> None:
     failures: list[object] = []
 
     def read() -> None:
-        for number in range(4):
+        for number in range(2):
             answer, body = post(reader_url, f"SELECT {number} + sum(number) FROM numbers(1000)".encode())
             if (answer.status, body) != (200, b"%d\n" % (499500 + number)):
                 failures.append(body)
 
-    threads = [threading.Thread(target=read) for _ in range(8)]
+    threads = [threading.Thread(target=read) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -259,27 +261,19 @@ def test_a_query_id_that_no_header_can_hold_is_refused_with_a_reason(facade_url:
 
 
 def test_a_short_statement_does_not_wait_behind_slow_ones_of_its_user(reader_url: str) -> None:
-    """Six, where four run at a time: each of the slow ones ends after the short ones."""
-    slow = b"SELECT count() FROM numbers(100000000000) WHERE cityHash64(number) = 7 SETTINGS max_threads = 1"
-    ended: list[str] = []
-
-    def ask(number: int) -> None:
-        post(reader_url, slow, query_id=f"slow-{number}")
-        ended.append("slow")
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    try:
+    """Four run at a time, as long as their clients do not read on; a fifth still waits for its turn after the short ones."""
+    parts = urlsplit(reader_url)
+    with ExitStack() as clients:
+        made = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400) for _ in range(5)]
+        for number, slow in enumerate(made):
+            clients.callback(slow.close)
+            slow.request("POST", "/", body=b"SELECT number FROM numbers(100000000000) FORMAT TSV")
+            if number < 4:
+                clients.enter_context(slow.getresponse()).read(1000)
         for sql, expected in (
             (b"SELECT 1", b"1\n"),
             (b"select version() != ''", b"1\n"),
             (b"SELECT timezone() FORMAT Null", b""),
         ):
             assert post(reader_url, sql)[1] == expected
-            ended.append("short")
-        assert ended == ["short"] * 3
-    finally:
-        while any(thread.is_alive() for thread in threads):  # those that waited for their turn begin now
-            for number in range(6):
-                post(reader_url, f"KILL QUERY WHERE query_id = 'slow-{number}'".encode())
+        assert select.select([made[4].sock], [], [], 0)[0] == []

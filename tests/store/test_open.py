@@ -125,7 +125,7 @@ def test_a_closed_store_says_so() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("damaged", ["metadata/freezeframe.sql", "store/*/*/span_rows.sql", "store/*/*/piece_rows.sql"])
+@pytest.mark.parametrize("damaged", ["metadata/freezeframe.sql", "store/*/*/span_rows.sql"])
 def test_a_damaged_file_of_the_engine_is_not_blamed_on_another_process(damaged: str, tmp_path: Path) -> None:
     program = (
         "import sys\nfrom freezeframe_collector.store import open_store\n"

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 from handmade_runs import make_run, model_call
+from readers_here import ReadersHere
 
 from freezeframe_collector.facade import own_statements
 from freezeframe_collector.facade.own_statements import RequestedRun, run_requested
 from freezeframe_collector.facade.protocol import QueryRequest
-from freezeframe_collector.readers.client import Reader, ReaderHost
+from freezeframe_collector.readers.client import Reader
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import connect, open_runs, query_rows
@@ -62,10 +63,10 @@ def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("tenant", [None, "a'b"])
-def test_a_reader_answers_the_same(store: Store, reader_url: str, monkeypatch: pytest.MonkeyPatch, tenant: str | None) -> None:
+def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch, tenant: str | None) -> None:
     resource = Resource(attributes={genai.TENANT: "a'b"})
     store.insert([replace(span, trace_id=ID, resource=resource) for span in make_run(model_call("?", "!" * 600))], token=ID)
-    runs = open_runs(reader_url, tenant=tenant)
+    runs = open_runs(facade_url, tenant=tenant)
     ours = runs.load_spans(ID)
 
     def any_other(request: QueryRequest, database: str) -> None:
@@ -79,19 +80,19 @@ def test_a_reader_answers_the_same(store: Store, reader_url: str, monkeypatch: p
 
 @pytest.mark.long
 def test_a_run_is_loaded_without_a_readers_process_and_by_its_tenant_alone(
-    store: Store, reader_url: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans = [replace(span, trace_id=ID) for span in make_run(model_call("where?", "there"))]
     store.insert(spans, token=ID)
-    runs, others = open_runs(reader_url), open_runs(reader_url, tenant="acme")
-    client = connect(reader_url, database=DATABASE)
+    runs, others = open_runs(facade_url), open_runs(facade_url, tenant="acme")
+    client = connect(facade_url, database=DATABASE)
     with pytest.raises(RunError):
         others.load_spans(ID)
 
-    def refuse(host: ReaderHost) -> Reader:
+    def refuse(host: ReadersHere) -> Reader:
         raise ClickHouseError(241, "MEMORY_LIMIT_EXCEEDED", "no reader here")
 
-    monkeypatch.setattr(ReaderHost, "take", refuse)
+    monkeypatch.setattr(ReadersHere, "take", refuse)
     assert {span.span_id for span in runs.load_spans(ID)} == {span.span_id for span in spans}
     with pytest.raises(PermanentStoreError, match="no reader here"):
         query_rows(client, "SELECT 1", {})
