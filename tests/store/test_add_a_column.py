@@ -54,7 +54,7 @@ for table, columns in TABLES:
     codes = [column.codec and f"CODEC({column.codec})" for column in columns]
     named = [(column.name, column.type, described(column), code) for column, code in zip(columns, codes)]
     assert [tuple(row) for row in rows] == named, table
-with serving(store) as url, closing(open_runs(url)) as runs:
+with serving(store, here=True) as url, closing(open_runs(url)) as runs:
     for spans in (OLD, NEW):
         assert sorted(runs.load_spans(spans[0].trace_id), key=lambda one: one.span_id) == sorted(
             spans, key=lambda one: one.span_id

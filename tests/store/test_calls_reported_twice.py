@@ -159,7 +159,7 @@ def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(
 ) -> None:
     """Late spans, late traces, log records first: one batch in order and pieces in any order give the same result."""
     draw = random.Random(15)
-    cases = [arbitrary_reports(draw, number) for number in range(100)]
+    cases = [arbitrary_reports(draw, number) for number in range(50)]
     together, apart = own, emptied("another")
     together.insert([span for case in cases for span in case], token="all")
     batches: list[list[SpanRecord]] = [[] for _ in range(5)]

@@ -18,7 +18,7 @@ BATCHES = 5
 @pytest.mark.long
 def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, reader_url: str) -> None:
     first = 5000
-    spans = list(agent_loops.agent_runs(first, 25, turns=5))
+    spans = list(agent_loops.agent_runs(first, 12, turns=5))
     size = len(spans) // BATCHES + 1
     failures: list[str] = []
     done = threading.Event()

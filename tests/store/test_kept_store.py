@@ -25,10 +25,10 @@ def test_a_collector_that_was_restarted_is_found_again(store: Store) -> None:
         return opened.sql("SELECT 1")[1][0][0]
 
     for _ in range(2):
-        with serving(store) as url:
+        with serving(store, here=True) as url:
             urls.append(url)
             assert kept.use(one) == 1
-    with serving(store) as url:
+    with serving(store, here=True) as url:
         urls.append(url)
         seen: list[RunStore] = []
         kept.use(seen.append)

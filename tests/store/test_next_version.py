@@ -46,7 +46,7 @@ def upgraded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def check_all_is_there(store: Store) -> None:
     spans = agent_loops.agent_run(31, turns=4)
     trace_id = spans[0].trace_id
-    with serving(store) as url, closing(open_runs(f"{url}?database={DATABASE}")) as runs:
+    with serving(store, here=True) as url, closing(open_runs(f"{url}?database={DATABASE}")) as runs:
         assert runs.load_spans(trace_id) == spans
     _, rows = store.query(f"SELECT spans FROM {DATABASE}.runs")
     assert rows == [[len(spans)]]

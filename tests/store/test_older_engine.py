@@ -28,7 +28,7 @@ from freezeframe_collector.store import open_store
 from freezeframe_replay.sources.store import open_runs
 store = open_store(sys.argv[1])
 store.migrate()
-with serving(store, admin_token="of the test") as url:
+with serving(store, admin_token="of the test", here=True) as url:
     runs = open_runs(url)
     spans = [span for row in runs.list_runs() for span in runs.load_spans(row.trace_id)]
     levels = runs.sql("SELECT level, count() FROM readiness GROUP BY level")[1]

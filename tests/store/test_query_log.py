@@ -39,7 +39,7 @@ def test_what_is_asked_is_written_down_without_its_values(store: Store) -> None:
     spans = [*agent_loops.agent_runs(0, 1)]
     store.insert(spans, token="a-run")
     run, key = spans[0].trace_id, "0123456789abcdef" * 2
-    with serving(store, admin_token="an-admin-token-of-ours") as url:
+    with serving(store, admin_token="an-admin-token-of-ours", here=True) as url:
         client = httpx.Client(base_url=url, headers={"User-Agent": "a-notebook"}, timeout=400)
         assert client.post("/", content=f"SELECT '{SECRET}', 42 -- {SECRET}").status_code == 200
         sql = f"SELECT count() FROM spans WHERE trace_id = {{run:String}} AND name != '{key}'"
@@ -65,9 +65,9 @@ def test_what_is_asked_is_written_down_without_its_values(store: Store) -> None:
 
 @pytest.mark.long
 def test_a_reader_can_ask_for_the_log_and_cannot_change_it(store: Store) -> None:
-    with serving(store, admin_token="an-admin-token-of-ours") as url:
+    with serving(store, admin_token="an-admin-token-of-ours", here=True) as url:
         assert httpx.post(url, content="SELECT 1", timeout=400).status_code == 200
-    with serving(store, admin_token="an-admin-token-of-ours") as url:
+    with serving(store, admin_token="an-admin-token-of-ours", here=True) as url:
         assert httpx.post(url, content="SELECT count() FROM queries", timeout=400).text == "1\n"
         for auth in (None, ("admin", "an-admin-token-of-ours")):
             for sql in (
