@@ -41,7 +41,6 @@ def test_a_browser_of_the_tests_leaves_no_temporary_files(tmp_path: Path, monkey
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)")
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_page_of_a_named_origin_sends_and_no_other_does(

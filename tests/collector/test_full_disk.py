@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.long
 
 SUPPORT = Path(__file__).parents[1] / "support"
 _ROOM = 8 << 20

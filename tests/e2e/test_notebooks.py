@@ -19,7 +19,7 @@ from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Run
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.long
 
 _NOTEBOOK = """
 import sys

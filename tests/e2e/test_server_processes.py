@@ -24,7 +24,7 @@ from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.run import Run
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.long
 
 _FLASK = """
 import os
@@ -60,7 +60,7 @@ async def ask(request):
 
 app = Starlette(routes=[Route("/ask", ask)])
 """
-_PATIENT = ("--graceful-timeout", "60", "--timeout", "100")  # the machine may be busy
+_PATIENT = ("--graceful-timeout", "500", "--timeout", "500")  # the machine may be busy
 _GUNICORN = ("gunicorn", "--bind", "fd://FD", "--workers", "2", *_PATIENT, "application:app")
 _UVICORN = ("uvicorn", "--fd", "FD", "application:app")
 SERVERS = {

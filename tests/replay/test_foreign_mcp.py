@@ -11,7 +11,7 @@ import pytest
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.mcp_answers import tool_result
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 RUN = Path(__file__).parents[1] / "data" / "otlp" / "openai-chat-oi"
 QUESTION = "What's the weather in Seattle and San Francisco today?"

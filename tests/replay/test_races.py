@@ -40,7 +40,7 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.long
 
 
 # -- tasks --------------------------------------------------------------------------------------------------------------

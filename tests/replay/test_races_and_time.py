@@ -35,7 +35,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 WORK_NS = 50_000_000
 """Of a processor. Beside rivals it takes seconds."""

@@ -27,8 +27,6 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.timeout(60)
-
 Agent = Callable[[], Any]
 
 
