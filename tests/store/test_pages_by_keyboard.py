@@ -14,6 +14,7 @@ from browser import CHROMIUM
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(400),
+    pytest.mark.usefixtures("warm_python"),  # programs are recorded and replayed
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)"),
 ]
 

@@ -27,6 +27,7 @@ from freezeframe_schemas.span import SpanRecord, StatusCode
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(400),
+    pytest.mark.usefixtures("warm_python"),  # programs are recorded and replayed
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)"),
 ]
 
