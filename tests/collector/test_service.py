@@ -9,6 +9,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-from running_collector import COMMAND, CollectorProcess, Load, span
+from running_collector import MODULE, CollectorProcess, Load, span
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts a collector of its own
 
@@ -99,7 +100,7 @@ def test_a_reload_under_load_loses_nothing_and_applies(data: Path, tmp_path: Pat
         while expected not in log.read_text():  # the test's own time limit bounds it
             time.sleep(0.02)
 
-    load = Load(collector.ports["http"], range(4_000), senders=4)
+    load = Load(collector.ports["http"], range(2_500), senders=4)
     reload("[limits]\nattributes = 0", "not reloaded: the configuration has faults")
     reload("[limits]\nattributes = 2\n[wal]\nflush_interval_s = 0.5", "need a restart: wal.flush_interval_s")
     load.join()
@@ -157,7 +158,7 @@ def test_a_server_that_is_down_does_not_keep_the_collector_from_starting(data: P
 
 def test_a_second_collector_on_the_directory_is_refused(running: CollectorProcess) -> None:
     """The message names the process that holds it; the first goes on."""
-    command = [*COMMAND, "--data", str(running.data)]
+    command = [sys.executable, *MODULE, "--data", str(running.data)]
     second = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert second.returncode == 2
     assert f"process {running.pid}" in second.stderr
@@ -175,7 +176,7 @@ def test_a_taken_port_is_named(running: CollectorProcess, tmp_path: Path) -> Non
         ports = {"http": 0, "grpc": 0, "clickhouse": 0, name: running.ports[name]}
         options = [text for option, port in ports.items() for text in (f"--{option}-port", str(port))]
         second = subprocess.run(
-            [*COMMAND, "--data", str(tmp_path / "other"), *options],
+            [sys.executable, *MODULE, "--data", str(tmp_path / "other"), *options],
             capture_output=True,
             text=True,
             timeout=300,

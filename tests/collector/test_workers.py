@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-from running_collector import COMMAND, CollectorProcess, Load, span
+from running_collector import MODULE, CollectorProcess, Load, span
 
 from freezeframe_collector.batch import Batch, EncodedSpan
 from freezeframe_collector.store import Rejected
@@ -152,7 +153,12 @@ def test_a_port_that_another_program_shares_is_taken_all_the_same(tmp_path: Path
         port = str(other.getsockname()[1])
         arguments = ["--data", str(tmp_path / "data"), "--http-port", port, "--grpc-port", "0", "--clickhouse-port", "0"]
         refused = subprocess.run(
-            [*COMMAND, *arguments], capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **TWO}
+            [sys.executable, *MODULE, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, **TWO},
         )
     assert refused.returncode == 2
     assert f"http.port: cannot listen on 127.0.0.1:{port}" in refused.stderr

@@ -122,7 +122,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
         stats = answer(tmp_path, "stats")
         # the batch that was in progress may be there too, whole or in part: it is sent again under the same token
         assert stats["spans"] >= sum(acked.values()), f"round {round_}"
-        assert answer(tmp_path, "check") == {"damaged": []}
+    assert answer(tmp_path, "check") == {"damaged": []}
 
 
 def test_a_damaged_file_is_found_and_named_with_the_runs_that_it_touches(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_collector import COMMAND, CollectorProcess, span
+from running_collector import MODULE, CollectorProcess, span
 
 from freezeframe_collector.settings.config_file import load_config
 from freezeframe_collector.store import Store
@@ -140,7 +140,7 @@ def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, c
 def refusal(data: Path) -> str:
     """Start a collector that cannot start; return what it says."""
     ended = subprocess.run(
-        [*COMMAND, "--data", str(data), "--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0"],
+        [sys.executable, *MODULE, "--data", str(data), "--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0"],
         capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": "off", **environment(None, 0)},
     )  # fmt: skip

@@ -27,7 +27,8 @@ from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
-COMMAND = [sys.executable, "-m", "freezeframe_collector"]  # Python itself, also where `warm_python` stands in for it
+MODULE = ["-m", "freezeframe_collector"]
+COMMAND = [sys.executable, *MODULE]  # Python itself, also where `warm_python` stands in for it
 _ANSWERS_ITSELF = str(Path(__file__).with_name("readers_here.py"))
 PROTOBUF = {"content-type": "application/x-protobuf"}
 RESOURCE, SCOPE = Resource(attributes={"service.name": "orders"}), Scope(name="test")
@@ -81,7 +82,7 @@ class CollectorProcess:
             shutil.copytree(_empty_store(), data / "store", symlinks=True)
         self.stderr = (data / "stderr.txt").open("ab")
         free_ports = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
-        program = COMMAND[1:] if readers else [_ANSWERS_ITSELF]
+        program = MODULE if readers else [_ANSWERS_ITSELF]
         command = [sys.executable, *program, "--data", str(data), *free_ports, *arguments]
         # Compiling the strict policy takes seconds: only the test of redaction needs it.
         # Senders of most tests are other people's SDKs and raw sockets: tests/collector/test_tokens.py is about the token.
