@@ -242,7 +242,7 @@ print(main())
     ids=["on", "off", "program"],
 )
 def test_the_instrumentor_of_a_framework_is_started_on_its_import_unless_that_is_off_or_the_program_starts_it(
-    switch: str, given: str, expected: str | None, ours: int, provider: Provider, tmp_path: Path
+    switch: str, given: str, expected: str | None, ours: int, provider: Provider, tmp_path: Path, warm_server: str
 ) -> None:
     """One that the program starts, here while it imports the framework, keeps the provider that the program gave it."""
     (tmp_path / "agno.py").write_text("def run(function):\n    return function()\n")
@@ -254,7 +254,7 @@ def test_the_instrumentor_of_a_framework_is_started_on_its_import_unless_that_is
     script, file = tmp_path / "agent.py", tmp_path / "spans.jsonl"
     script.write_text(AGENT)
     environment = {**os.environ, "FREEZEFRAME_FILE": str(file), "FREEZEFRAME_STRUCTURE": switch, "PYTHONPATH": str(tmp_path)}
-    subprocess.run([sys.executable, script, provider.url, given], env=environment, check=True, timeout=400)
+    subprocess.run([warm_server, script, provider.url, given], env=environment, check=True, timeout=400)
     spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
     (call,) = [span for span in spans if genai.EXCHANGE_KIND in span.attributes]
     assert call.text(genai.AGENT_NAME) == expected
