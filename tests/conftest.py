@@ -9,12 +9,14 @@ import os
 import re
 import shutil
 import socketserver
+import ssl
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 import pytest_timeout
 from hypothesis import settings
@@ -66,7 +68,19 @@ def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
     os.environ["FREEZEFRAME_SPOOL"] = "off"
     os.environ["FREEZEFRAME_TERMINATE_TIMEOUT_S"] = "100"  # after two seconds, the default, a busy machine has not delivered
     os.environ["PYTHONHASHSEED"] = "0"  # a program of a test that makes a set would have the gap `hash_seed`
+    os.environ["SSL_CERT_FILE"] = _one_authority(Path(state))
     os.environ["PYTEST_ADDOPTS"] = "-p no:langsmith_plugin -p no:faker"
+
+
+def _one_authority(folder: Path) -> str:
+    """Write a bundle of one authority: each new client of httpx loads all that it trusts, 20 ms and more for certifi's bundle.
+
+    No test reaches a server that needs one of those.
+    """
+    bundle = folder / "authorities.pem"
+    first, footer, _ = Path(certifi.where()).read_text("utf-8").partition(ssl.PEM_FOOTER)
+    bundle.write_text(f"{first}{footer}\n", "utf-8")
+    return str(bundle)
 
 
 class _ByFixture(LoadFileScheduling):
