@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -352,14 +353,15 @@ def test_of_two_ups_at_once_one_starts_and_both_succeed(tmp_path: Path) -> None:
 
 def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path) -> None:
     """Nothing is started; the message says who holds it and which option to use."""
-    taken = port_of(project, "http")
-    done = project.freezeframe(
-        "up", "--data", str(tmp_path / "other"), *EPHEMERAL[:2], "--http-port", str(taken), *EPHEMERAL[4:]
-    )
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        taken = holder.getsockname()[1]
+        done = project.freezeframe(
+            "up", "--data", str(tmp_path / "other"), *EPHEMERAL[:2], "--http-port", str(taken), *EPHEMERAL[4:]
+        )
     assert done.returncode == 1
     assert f"port {taken} (OTLP/HTTP, --http-port) is taken by" in done.stderr
     if Path("/proc/net/tcp").exists():
-        assert "freezeframe_collector" in done.stderr
+        assert f"taken by pid {os.getpid()} (" in done.stderr
     assert not list((tmp_path / "other" / "processes").glob("*.json"))
 
 

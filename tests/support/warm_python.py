@@ -260,14 +260,13 @@ def become(program: dict[str, Any]) -> None:
 
 
 def _starts_python(arguments: Sequence[str]) -> bool:
-    """Return whether the processes that a program starts are forks, too: replays of a command, a server or a session of pytest.
+    """Return whether the processes that a program starts are forks, too: replays and services of a command or of pytest.
 
-    `up` starts services, which are known by pids of their own. An agent's processes are part of what a test records.
+    An agent's processes are part of what a test records.
     """
-    is_command = arguments[:2] == ["-m", "freezeframe._cli"] or (
+    return arguments[:2] in (["-m", "freezeframe._cli"], ["-m", "pytest"]) or (
         arguments[0] == "-c" and "freezeframe_replay.cli" in arguments[1]
     )
-    return arguments[:2] == ["-m", "pytest"] or (is_command and "up" not in arguments)
 
 
 def run_to_the_end(program: dict[str, Any]) -> NoReturn:
