@@ -95,31 +95,34 @@ def fill_the_collector(directory: Path) -> None:
 
     hurry = {"WAL__FLUSH_INTERVAL_S": "0.05", "STORE__RETRY_MAX_S": "0.5"}
     environment = {f"FREEZEFRAME_COLLECTOR__{name}": value for name, value in hurry.items()}
-    collector = CollectorProcess(directory / "data", environment=environment)
-    filler = _fill(directory, _ROOM)
-    acked: set[int] = set()
-    refused = number = 0
-    while refused < 5:
-        numbers = range(number, number + 20)
-        if collector.post([span(one, _large(one)) for one in numbers]).status_code == 200:
-            acked.update(numbers)
-        else:
-            refused += 1
-        number += 20
-    answer = httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=300)
-    assert (answer.status_code, "the log's disk is full" in answer.text) == (503, True), answer.text
-    assert "the log's disk is full" in collector.status()["not_ready_because"]
-    print("refused")
-    filler.unlink()
-    collector.flush()
-    assert httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=300).status_code == 200
-    stored = [int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans")]
-    assert sorted(stored) == sorted(acked), (len(stored), len(acked))
-    pieces = "SELECT hash, any(length(body)) AS bytes FROM freezeframe.piece_rows GROUP BY hash"
-    assert collector.rows(f"SELECT toUInt32(sum(bytes)) FROM ({pieces})") == [[20_000 * len(acked)]]
-    audit = collector.status()["audit"]
-    assert audit["missing"] == audit["in_log"] == audit["rejected"] == 0
-    assert collector.stop() == 0
+    collector = CollectorProcess(directory / "data", environment=environment, readers=True)
+    try:
+        filler = _fill(directory, _ROOM)
+        acked: set[int] = set()
+        refused = number = 0
+        while refused < 5:
+            numbers = range(number, number + 20)
+            if collector.post([span(one, _large(one)) for one in numbers]).status_code == 200:
+                acked.update(numbers)
+            else:
+                refused += 1
+            number += 20
+        answer = httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=300)
+        assert (answer.status_code, "the log's disk is full" in answer.text) == (503, True), answer.text
+        assert "the log's disk is full" in collector.status()["not_ready_because"]
+        print("refused")
+        filler.unlink()
+        collector.flush()
+        assert httpx.get(f"{collector.url}/readyz", headers=collector.reader, timeout=300).status_code == 200
+        stored = [int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans")]
+        assert sorted(stored) == sorted(acked), (len(stored), len(acked))
+        pieces = "SELECT hash, any(length(body)) AS bytes FROM freezeframe.piece_rows GROUP BY hash"
+        assert collector.rows(f"SELECT toUInt32(sum(bytes)) FROM ({pieces})") == [[20_000 * len(acked)]]
+        audit = collector.status()["audit"]
+        assert audit["missing"] == audit["in_log"] == audit["rejected"] == 0
+        assert collector.stop() == 0
+    finally:
+        collector.process.kill()
     print("stored")
 
 
