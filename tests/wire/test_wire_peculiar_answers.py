@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from conventions_messages import from_json
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import find_dialect, sse
+from freezeframe_schemas.wire.document import JsonValue
+from freezeframe_schemas.wire.gemini import read_part
 from freezeframe_schemas.wire.messages import (
     GenericPart,
     Message,
@@ -49,6 +52,11 @@ def answer(attributes: dict[str, AttributeValue]) -> Message:
 def calls(message: Message) -> list[tuple[str, object]]:
     """Return name and arguments of the tool calls."""
     return [(part.name, part.arguments) for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+@pytest.mark.parametrize("main", [{"text": "a"}, {"text": "a", "thought": True}, {"functionCall": {"name": "f"}}, {"new": 1}])
+def test_a_signature_next_to_any_part_of_gemini_is_kept(main: dict[str, JsonValue]) -> None:
+    assert read_part({**main, "thoughtSignature": "s"}).extra["thoughtSignature"] == "s"
 
 
 def test_gemini_arguments_that_stream_by_path_are_put_together() -> None:

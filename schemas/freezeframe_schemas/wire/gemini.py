@@ -102,7 +102,7 @@ def read_part(part: JsonObject) -> msg.Part:
     """Return one part: an object whose main key is its type."""
 
     def extra(*taken: str) -> JsonObject:
-        return {key: value for key, value in part.items() if key not in taken} if len(part) > len(taken) else {}
+        return {key: value for key, value in part.items() if key not in taken} if len(part) > 1 else {}
 
     match part:
         case {"text": str(text), "thought": True}:
