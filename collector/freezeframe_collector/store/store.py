@@ -6,8 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -75,35 +74,26 @@ class Stats:
         return sum(table.disk_bytes for table in self.tables)
 
 
-class _Stored(Mapping[str, AbstractSet[bytes]]):
+class _Stored(OrderedDict[str, set[bytes]]):
     """Pieces of recently written runs that the store holds: trace id -> hashes."""
 
     def __init__(self, limit: int) -> None:
+        super().__init__()
         self._limit = limit
         self._size = 0
-        self._hashes: OrderedDict[str, set[bytes]] = OrderedDict()
-
-    def __getitem__(self, trace_id: str) -> AbstractSet[bytes]:
-        return self._hashes[trace_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._hashes)
-
-    def __len__(self) -> int:
-        return len(self._hashes)
 
     def add(self, pieces: Iterable[tuple[str, bytes]]) -> None:
         for trace_id, digest in pieces:
-            hashes = self._hashes.setdefault(trace_id, set())
+            hashes = self.setdefault(trace_id, set())
             self._size += digest not in hashes
             hashes.add(digest)
-            self._hashes.move_to_end(trace_id)
+            self.move_to_end(trace_id)
         while self._size > self._limit:
-            _, oldest = self._hashes.popitem(last=False)
+            _, oldest = self.popitem(last=False)
             self._size -= len(oldest)
 
     def clear(self) -> None:
-        self._hashes.clear()
+        super().clear()
         self._size = 0
 
 
