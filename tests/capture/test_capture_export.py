@@ -247,14 +247,20 @@ def test_a_run_that_is_not_sampled_leaves_nothing_and_still_works() -> None:
     assert ours.records == []
 
 
-def test_instrument_twice_is_one_and_uninstrument_puts_everything_back(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instrument_twice_is_one_and_uninstrument_puts_everything_back(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     # The provider that instrument() sets would be the process's for good, and later tests' MCP clients put spans into it.
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
+    monkeypatch.setattr("freezeframe._guard._reported", set[str]())
     originals = (httpx.Client._send_single_request, threading.Thread.start)
     first = freezeframe.instrument(file=str(tmp_path / "spans.jsonl"), root=False)
     try:
         assert freezeframe.instrument() is first
+        assert "stay in effect" not in caplog.text
+        assert freezeframe.instrument(root=False) is first
+        assert "the first call's options stay in effect" in caplog.text
         assert httpx.Client._send_single_request is not originals[0]
         states = {row.library: row.state.value for row in freezeframe.doctor()}
         assert states["httpx"] == "captured"

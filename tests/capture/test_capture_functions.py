@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -364,3 +367,17 @@ def test_what_can_be_called_and_has_no_name_is_marked_all_the_same(callable_: An
         assert freezeframe.run(callable_)("Tom") == "hello Tom"
         _, bare = (build_run([span for span in captured.spans if span.trace_id == f"{n:032x}"]) for n in (1, 2))
     assert [gap.kind for gap in bare.gaps] == [GapKind.ENTRY_UNREACHABLE]
+
+
+def test_a_function_of_a_module_with_another_name_than_its_file_is_not_found_by_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, file = "import freezeframe\n@freezeframe.run\ndef answer(): return 1\n", tmp_path / "agent.py"
+    file.write_text(source)
+    module = ModuleType("plugin_7")
+    monkeypatch.setitem(sys.modules, "plugin_7", module)
+    exec(compile(source, file, "exec"), vars(module))
+    with capture() as captured:
+        module.answer()
+        (gap,) = build_run(captured.spans).gaps
+    assert "is in the module plugin_7, which an import does not find in" in gap.text

@@ -491,7 +491,8 @@ def test_of_several_files_those_that_cannot_be_read_are_named_and_the_others_are
 @pytest.mark.parametrize("kind", ALL)
 def test_a_copy_of_a_file_has_the_same_spans(kind: str, tmp_path: Path) -> None:
     copy = written(tmp_path, ALL[kind].read_bytes(), ALL[kind].name)
-    assert run_of(kind, copy).spans == run_of(kind, ALL[kind]).spans
+    assert (spans := run_of(kind, copy).spans) == run_of(kind, ALL[kind]).spans
+    assert {(len(span.trace_id), len(span.span_id)) for span in spans} == {(32, 16)}
 
 
 RUBY = """---

@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.operations.failures import failures_text
 from freezeframe_replay.operations.runs import runs_text
 from freezeframe_replay.report.characters import JOINERS, columns, first_of
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import WIDTH, outline_text, printable, short, table_text, tree_text
 from freezeframe_replay.report.tagged import call_text, error_text, input_text, outcome_text
+from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_replay.sources.run_list import RunPage
 from freezeframe_replay.sources.store import RunRow
 from freezeframe_replay.web.markup import script
@@ -283,6 +285,13 @@ def test_a_table_has_its_width_whatever_its_cells_hold(rows: list[tuple[str, ...
     lines = text.splitlines()
     assert max(map(columns, lines)) <= width
     assert all(line.startswith("0123456789ab") for line in lines[1:])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_long_message_of_a_failure_is_cut_to_the_width_of_the_table(width: int) -> None:
+    fields: dict[str, Any] = dict.fromkeys(FailureGroup.__dataclass_fields__, "")
+    fields |= {"message": "no " * 60, "last": dt.datetime(2026, 11, 24, tzinfo=dt.UTC)}
+    assert max(map(columns, failures_text([FailureGroup(**fields)], {}, width=width).splitlines())) <= width
 
 
 NARROW = [

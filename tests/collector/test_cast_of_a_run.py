@@ -254,6 +254,7 @@ def test_what_a_later_span_of_a_request_reveals_is_replaced_in_the_history_that_
 def test_with_too_many_open_runs_the_settled_ones_are_forgotten_first_and_the_others_settled_at_once(tmp_path: Path) -> None:
     book = RunCasts(tmp_path, CastConfig(enabled=True, runs=20))
     for number in range(21):
+        assert book.state().dropped_early == 0
         book.note([Found(tenant="", trace_id=f"{number:032x}", based_on=0, sealed=b"x", waits=number % 2 == 0)], 1)
     assert (book.state().dropped_early, book.state().open_runs, book.state().unsettled_runs) == (2, 19, 11)
     assert book.due(lambda _: True, 100) == []

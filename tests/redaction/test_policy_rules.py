@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from freezeframe_redaction import Cast, Policy, Redactor, TenantKey, load_policy
+from freezeframe_redaction.marks.marker import Value
 from freezeframe_redaction.policies.actions import SpanPlace
 from freezeframe_redaction.policies.plugins import GROUP
 from freezeframe_redaction.policies.policy import parse_policy
@@ -58,6 +59,21 @@ def test_an_action_says_what_becomes_of_a_class_and_a_second_pass_changes_nothin
     again, _ = redactor.redact_in_run(span, cast)
     assert again.attributes["result"] == made
     assert redactor.redact(text).value == made
+
+
+@pytest.mark.parametrize(
+    ("class_", "text", "is_shared"),
+    [
+        ("EMAIL", "[EMAIL]", True),
+        ("EMAIL", "****.***@corp-mail.io", True),
+        ("EMAIL", "jo.doe@corp-mail.io", False),
+        ("SECRET", "b*rDxrDxw9", False),
+    ],
+)
+def test_a_mask_and_the_name_of_a_class_may_stand_for_several_values_and_a_surrogate_for_one(
+    class_: str, text: str, is_shared: bool
+) -> None:
+    assert Value(class_=class_, text=text).is_shared is is_shared
 
 
 def test_a_number_that_is_removed_stays_a_number_that_is_equal_for_all_values() -> None:

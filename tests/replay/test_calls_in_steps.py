@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from bare_spans import bare_span
 
 from freezeframe_replay.sources.foreign import in_conventions, joined
@@ -93,3 +94,17 @@ def test_a_request_that_names_the_answer_before_it_is_of_that_run_and_keeps_its_
     run, stranger = joined([span] for span in traces)
     assert [len(run), len(stranger)] == [2, 1]
     assert asked(reported_calls(run)[1]) == [{"result": "Lyon"}]
+
+
+@pytest.mark.parametrize(("answer", "is_of_run"), [("in Lyon", True), ("", True), ("in Bonn", False)])
+def test_a_call_that_is_reported_once_more_is_of_the_same_run_unless_its_answer_is_another(
+    answer: str, is_of_run: bool
+) -> None:
+    """Some ids of answers repeat."""
+
+    def call(number: str, said: str) -> list[SpanRecord]:
+        told = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": said}]}])
+        about = {genai.OPERATION_NAME: "chat", genai.RESPONSE_ID: "chatcmpl-1"}
+        return [bare_span(about | ({genai.OUTPUT_MESSAGES: told} if said else {}), trace_id=number * 32, span_id=number * 16)]
+
+    assert len(joined([call("1", "in Lyon"), call("2", answer)])) == (1 if is_of_run else 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import io
 import threading
 import time
 import uuid
@@ -12,7 +13,7 @@ from typing import Any
 from uuid import uuid1, uuid4
 
 import pytest
-from answered_here import record, replay
+from answered_here import answering, record, replay
 from handmade_runs import make_run, model_call
 
 import freezeframe
@@ -108,6 +109,22 @@ def test_outside_a_run_uuids_are_left_alone() -> None:
     with capture():
         assert uuid4() != uuid4()
     assert uuid.os.__name__ == "os"  # pyright: ignore[reportAttributeAccessIssue]  # what the seam stands in for
+
+
+# -- what was typed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "heard"),
+    [("as they are", ["now 1", "now 2"]), ("in runs", ["then 1", "now 1"]), ("everywhere", ["then 1", "then 2"])],
+)
+def test_what_was_typed_is_given_again_in_runs_or_everywhere(
+    where: str, heard: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("then 1\nthen 2\nnow 1\nnow 2\n"))
+    fixture, _ = record(lambda: [input(), input()])
+    with answering(ReplaySession(fixture), typed=where):
+        assert [freezeframe.run(name="agent")(input)(), input()] == heard
 
 
 # -- flags --------------------------------------------------------------------------------------------------------------

@@ -194,6 +194,20 @@ def test_each_lane_draws_again_what_it_drew(program: Agent) -> None:
         assert report.divergences == ()
 
 
+def test_a_number_that_was_made_for_one_lane_and_given_to_another_is_given_again() -> None:
+    """The second of `gauss`'s two; and numpy's generator goes on where another lane left it."""
+
+    def turn() -> list[float]:
+        return [random.gauss(0, 1), random.random(), float(np.random.rand())]
+
+    def agent() -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return [turn(), pool.submit(turn).result(), turn()]
+
+    fixture, outcome = record(agent)
+    assert replay(agent, fixture)[1] == outcome
+
+
 # -- the program's own sequence -----------------------------------------------------------------------------------------
 
 

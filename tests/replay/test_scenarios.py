@@ -519,17 +519,23 @@ def test_a_client_without_a_seam_is_stopped_and_named(tmp_path: Any) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "from freezeframe_replay.process.isolate import fence_sockets\n"
-        "import urllib.request\n"
+        "import socket, urllib.request\n"
         "tried = []\n"
         "def on_try(address):\n"
         "    tried.append(address)\n"
         "    return ConnectionRefusedError(address)\n"
         "fence_sockets(on_try)\n"
-        "try:\n"
-        "    urllib.request.urlopen('http://127.0.0.1:9/x', timeout=2)\n"
-        "except OSError:\n"
-        "    print(tried[0])\n"
+        "for reach in (\n"
+        "    lambda: urllib.request.urlopen('http://127.0.0.1:9/x', timeout=2),\n"
+        "    lambda: socket.socket().connect(('127.0.0.1', 8)),\n"
+        "    lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 7)),\n"
+        "):\n"
+        "    try:\n"
+        "        reach()\n"
+        "    except OSError:\n"
+        "        continue\n"
+        "print(*tried)\n"
     )
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.strip() == "127.0.0.1:9", done.stderr
+    assert done.stdout.split() == ["127.0.0.1:9", "127.0.0.1:8", "127.0.0.1:7"], done.stderr
     assert urllib.request is not None

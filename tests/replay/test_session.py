@@ -134,6 +134,7 @@ def test_one_more_equal_request_than_recorded_is_an_extra_call() -> None:
     with pytest.raises(ReplayMiss, match="already used"):
         answer_to(session, call_of(step))
     assert session.report().divergences[0].kind is DivergenceKind.EXTRA_CALL
+    assert [made.how for made in session.report().made] == ["exact", "missed"]
 
 
 def test_a_recorded_step_never_asked_for_is_a_missing_call() -> None:

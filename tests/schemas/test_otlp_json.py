@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -35,6 +36,14 @@ def test_an_attribute_in_a_resource_keeps_its_type() -> None:
     batch = [replace(span, resource=Resource(attributes={"n": value})) for value in (1, True, 1.0)]
     back = spans_from_otlp_json(spans_to_otlp_json(batch))
     assert [repr(item.resource.attributes["n"]) for item in back] == ["1", "True", "1.0"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_float_that_json_has_no_number_for_is_written_as_its_name(value: float) -> None:
+    span = SpanRecord(trace_id="ab" * 16, span_id="1" * 16, name="", start_time_unix_nano=0, end_time_unix_nano=0)
+    wire = json.dumps(spans_to_otlp_json([span.with_attributes({"n": value})]), allow_nan=False)
+    (back,) = spans_from_otlp_json(json.loads(wire))
+    assert repr(back.attributes["n"]) == repr(value)
 
 
 @pytest.mark.parametrize(

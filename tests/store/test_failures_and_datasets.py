@@ -62,7 +62,7 @@ def test_a_condition_that_is_no_sql_is_refused(runs: RunStore) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("command", ["failures", "runs"])
+@pytest.mark.parametrize("command", [pytest.param("failures", marks=pytest.mark.proof), "runs"])
 @pytest.mark.usefixtures("runs")
 def test_no_line_of_a_table_is_wider_than_the_terminal(
     command: str, columns: int, facade_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -173,6 +173,7 @@ async def test_a_fork_goes_on_with_the_model_only_where_the_service_was_started_
     async with service(home) as client:  # and after a restart
         assert "1 live model call (cost: $0.00021)" in await text(client, f"/replays/{number}")
         assert "AC-2 is in Lyon" in await text(client, f"/replays/{number}/calls?at=3")
+        assert (await client.get(f"/replays/{number}/fixture?expect=same")).status == 400
         body = await (await client.get(f"/replays/{number}/fixture?expect=identical")).read()
     with tarfile.open(fileobj=io.BytesIO(body)) as archive:
         archive.extractall(home.directory.parent / "kept", filter="data")
