@@ -41,12 +41,14 @@ _COMMANDS: Final = {"freezeframe": "freezeframe._cli", "pytest": "pytest"}
 """Command -> the module that it runs."""
 _STAND_IN: Final = """\
 #!/bin/sh
-case "$1" in
-  -c | -m | *.py) exec {python} {ask} "$@" ;;
+case "$1 $2" in
+  "-m freezeframe_collector.readers.host") exec {python} "$@" ;;
+  "-c "* | "-m "* | *".py "*) exec {python} {ask} "$@" ;;
   *) exec {python} "$@" ;;
 esac
 """
-"""A program from standard input or an archive, or an option of Python's, starts as it always does."""
+"""A program from standard input or an archive, or an option of Python's, starts as it always does. So does a host of readers:
+it may belong to a store of the whole session, and its walls are about what it is."""
 _NOBODY: Final = "http://127.0.0.1:9/v1"
 
 
