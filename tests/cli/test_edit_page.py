@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from pathlib import Path
+
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.fork import Edit, Target
 from freezeframe_replay.report.reading import Reading
+from freezeframe_replay.service.history import History
+from freezeframe_replay.service.job import Job
 from freezeframe_replay.web.edit_page import Editable, EditedPart, find_editable
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Exchange
@@ -30,3 +37,13 @@ def test_what_is_not_edited_in_a_page_is_refused_with_the_reason(step: int, told
     """A step inside another one, which a replay does not ask for; an answer too long for a form."""
     with pytest.raises(ReplayError, match=told):
         found(step, tool_call("track", "x" * 200_000), tool_call("look", 1), inside={1: 0})
+
+
+def test_a_change_is_there_after_a_restart_of_the_service(tmp_path: Path) -> None:
+    spans = make_run(tool_call("orders", ["AC-1"]))
+    run = freeze(build_run(spans))
+    edit = Edit(target=Target.RESULT, step=1, value=[{"order": ["AC-2"]}])
+    job = Job(number=1, run_id=run.run_id, fixture=run, folder=tmp_path, started=dt.datetime.now(dt.UTC), origin=run, edit=edit)
+    History(tmp_path).keep(job)
+    (noted,) = History(tmp_path).noted()
+    assert History(tmp_path).open(noted, lambda _: build_run(spans)).edit == edit

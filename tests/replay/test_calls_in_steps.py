@@ -96,15 +96,19 @@ def test_a_request_that_names_the_answer_before_it_is_of_that_run_and_keeps_its_
     assert asked(reported_calls(run)[1]) == [{"result": "Lyon"}]
 
 
-@pytest.mark.parametrize(("answer", "is_of_run"), [("in Lyon", True), ("", True), ("in Bonn", False)])
+@pytest.mark.parametrize(
+    ("answers", "runs"),
+    [(["in Lyon", "in Lyon"], 1), (["in Lyon", ""], 1), (["in Lyon", "in Bonn"], 2), (["in Lyon", "", "in Bonn"], 2)],
+)
 def test_a_call_that_is_reported_once_more_is_of_the_same_run_unless_its_answer_is_another(
-    answer: str, is_of_run: bool
+    answers: list[str], runs: int
 ) -> None:
     """Some ids of answers repeat."""
 
-    def call(number: str, said: str) -> list[SpanRecord]:
+    def call(number: int, said: str) -> list[SpanRecord]:
         told = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": said}]}])
         about = {genai.OPERATION_NAME: "chat", genai.RESPONSE_ID: "chatcmpl-1"}
-        return [bare_span(about | ({genai.OUTPUT_MESSAGES: told} if said else {}), trace_id=number * 32, span_id=number * 16)]
+        own = about | ({genai.OUTPUT_MESSAGES: told} if said else {})
+        return [bare_span(own, trace_id=f"{number:032x}", span_id=f"{number:016x}")]
 
-    assert len(joined([call("1", "in Lyon"), call("2", answer)])) == (1 if is_of_run else 2)
+    assert len(joined(call(number, said) for number, said in enumerate(answers, 1))) == runs

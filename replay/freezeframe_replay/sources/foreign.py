@@ -7,6 +7,7 @@ each carries on the conversation of the one before it.
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -87,11 +88,14 @@ def _belongs_to(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
 
 
 def _is_reported_again(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
-    """Return whether each call of the trace has the id of a call of the run, and the same or no content: some ids repeat."""
-    known = {call.attributes.get(genai.RESPONSE_ID): call for call in reported_calls(run)}
+    """Return whether each call of the trace has the id of calls of the run, and the same or no content: some ids repeat."""
+    known = defaultdict[object, list[ReportedCall]](list)
+    for call in reported_calls(run):
+        known[call.attributes.get(genai.RESPONSE_ID)].append(call)
     calls = reported_calls(spans)
     return bool(calls) and all(
-        (own := call.attributes.get(genai.RESPONSE_ID)) and own in known and _agree(call, known[own]) for call in calls
+        (own := call.attributes.get(genai.RESPONSE_ID)) and own in known and all(_agree(call, one) for one in known[own])
+        for call in calls
     )
 
 
