@@ -189,29 +189,19 @@ def test_directories_that_go_while_a_host_looks_are_left_out(tmp_path: Path, mon
     assert [path for path, _ in state_of(tmp_path, None)] == [str(groups / "bb" / "3")]
 
 
-def test_eight_bombs_do_not_keep_another_reader_waiting(reader_url: str) -> None:
-    """They are killed at their bound; the ninth statement, from another address, has an answer before the first is."""
-    bombs = [threading.Thread(target=post, args=(reader_url, f"{BOMB} SETTINGS max_execution_time = 1")) for _ in range(8)]
-    for bomb in bombs:
-        bomb.start()
-    assert post(reader_url, "SELECT 1", source="127.0.0.2") == (200, b"1\n")
-    assert any(bomb.is_alive() for bomb in bombs)
-    for bomb in bombs:
-        bomb.join(100)
-        assert not bomb.is_alive()
-
-
-def test_clients_that_leave_take_their_statements_with_them(reader_url: str) -> None:
-    """Four statements are one address's share, and these run for minutes: a fifth is answered once their clients have left."""
+def test_bombs_keep_no_other_reader_waiting_and_end_with_their_clients(reader_url: str) -> None:
+    """Four statements are one address's share, four more wait for their turn, and each runs for minutes. Another address has an
+    answer meanwhile, and the same one when the clients have left, also those that waited."""
     parts = urlsplit(reader_url)
     body = f"{BOMB} SETTINGS max_execution_time = 300".encode()
     with ExitStack() as clients:
-        for _ in range(4):
+        for _ in range(8):
             leaver = clients.enter_context(socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30))
             leaver.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
         while len(readers_now()) < 4:  # the test's timeout bounds it
             threading.Event().wait(0.05)
-    assert post(reader_url, "SELECT 1") == (200, b"1\n")
+        assert post(reader_url, "SELECT 1", source="127.0.0.2") == (200, b"1\n")
+    assert post(reader_url, "SELECT count() FROM numbers(3)") == (200, b"3\n"), "it has no turn while four of them run"
 
 
 def test_errors_of_readers_hold_up_no_insert(store: Store, reader_url: str) -> None:

@@ -274,7 +274,8 @@ class _Facade:
         """Stop the statement once no one waits for its answer."""
         while (transport := http.transport) is not None and not transport.is_closing():
             await asyncio.sleep(_WATCH_S)
-        await asyncio.to_thread(self._executor.cancel, query_id)
+        while not await asyncio.to_thread(self._executor.cancel, query_id):  # it waited for its turn, and has no reader yet
+            await asyncio.sleep(_WATCH_S)
 
     def _is_short(self, request: QueryRequest) -> bool:
         asks = own_statements.run_requested, own_statements.run_list_requested
