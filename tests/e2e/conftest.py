@@ -25,7 +25,8 @@ def theatre(tmp_path_factory: pytest.TempPathFactory, warm_server: str) -> Itera
     ports = [f"--{name}-port=0" for name in ("grpc", "http", "clickhouse", "replay")]
     subprocess.run([sys.executable, EXAMPLE / "world.py", world, "set", "3pm"], check=True)
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(sys, "executable", warm_server)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(sys, "executable", warm_server)  # a module fixture would come later
         freezeframe("up", *ports, data=data)
         stack.callback(freezeframe, "down", data=data, check=False)
         addresses = json.loads((data / "ports.json").read_text())
@@ -49,4 +50,5 @@ def theatre(tmp_path_factory: pytest.TempPathFactory, warm_server: str) -> Itera
             freezeframe("runs", data=data)  # waits until all that was acked can be queried
             run = build_run(store.load_spans("last"))
             runs[variant] = Recorded(variant=variant, printed=printed, run=run, fixture=freeze(run))
+        patch.undo()
         yield Theatre(data=data, store=store, shop=shop, runs=runs)
