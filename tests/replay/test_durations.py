@@ -289,8 +289,10 @@ def test_how_long_the_programs_code_takes_decides_nothing(tmp_path: Path) -> Non
 
 
 def test_a_new_sleep_uses_up_a_budget_of_time(tmp_path: Path) -> None:
-    fixture = record(tmp_path, BUDGET.replace("MORE", "pass"))
-    assert line(fixture, tmp_path, BUDGET.replace("MORE", "time.sleep(0.1)")).startswith("REPLAY-103")
+    """The run makes two of its calls within a budget of two seconds on a busy machine, too."""
+    wide = BUDGET.replace("0.28", "2 and left.pop()").replace("begun =", "left = [False, True, True]\nbegun =")
+    fixture = record(tmp_path, wide.replace("MORE", "pass"))
+    assert line(fixture, tmp_path, wide.replace("MORE", "time.sleep(2)")).startswith("REPLAY-103")
 
 
 def test_a_new_loop_that_waits_for_the_clock_ends(tmp_path: Path) -> None:
