@@ -44,7 +44,7 @@ demo: setup-demo ## the whole story, on this machine, no API key: record a faili
 # Three rings. A test without a mark is fast; `long` ones run in `test-all`, and in `test` too if they are a `proof`.
 # The times are those of CONTRIBUTING.md and README.md.
 TIME_TEST := five to seven minutes
-TIME_REST := 14 to 22 minutes
+TIME_REST := 11 to 16 minutes
 PROOFS := not soak and (not long or proof)
 REST := long and not proof and not soak
 
