@@ -17,11 +17,11 @@ KINDS = ["unary_unary", "unary_stream", "stream_unary", "stream_stream"]
 
 
 def answer_of(kind: str) -> Callable[[Any, object], Any]:
-    """Return a method that hears all that is sent, and then answers with two messages or one."""
+    """Return a method that reads all requests, and then answers with two messages or one."""
 
     def answer(sent: Any, _: object) -> Any:
-        heard = b"".join(sent) if kind.startswith("stream") else sent
-        return iter([heard, b"end"]) if kind.endswith("stream") else heard
+        received = b"".join(sent) if kind.startswith("stream") else sent
+        return iter([received, b"end"]) if kind.endswith("stream") else received
 
     return answer
 
@@ -40,14 +40,14 @@ def target() -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_call_is_a_step_and_what_was_streamed_another(kind: str, target: str) -> None:
-    sends, hears = (part == "stream" for part in kind.split("_"))
+    sends, receives = (part == "stream" for part in kind.split("_"))
 
     def ask() -> Any:
         with grpc.insecure_channel(target) as channel:
             answer = getattr(channel, kind)(f"/shop/{kind}")(iter([b"a", b"b"]) if sends else b"ab")
-            return list(answer) if hears else [answer]
+            return list(answer) if receives else [answer]
 
     with capture() as captured:
-        assert freezeframe.run(ask)() == [b"ab", b"end"][: 1 + hears]
+        assert freezeframe.run(ask)() == [b"ab", b"end"][: 1 + receives]
         run = build_run(captured.spans)
     assert [exchange.name for exchange in run.exchanges] == [f"/shop/{kind}", f"/shop/{kind} sent"][: 1 + sends]
